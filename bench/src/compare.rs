@@ -1,4 +1,4 @@
-//! Everything against everybody, interleaved: each workload goes round the peers, and round again, so that what the machine
+//! The comparison of all peers, interleaved: each workload goes round the peers, and round again, so that what the machine
 //! does meanwhile falls on all of them.
 //!
 //! A run that goes badly ends neither the others nor up in a table: the report lists it.
@@ -18,7 +18,7 @@ use bolide_bench::peer::{
 use bolide_bench::workload::Kind;
 
 use crate::grow::{self, Growth};
-use crate::purge::{self, Storm};
+use crate::purge::{self, StormEffect};
 use crate::report;
 
 /// How much is measured.
@@ -91,7 +91,7 @@ pub struct Results {
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
     pub growth: Option<Growth>,
-    pub storm: Option<Storm>,
+    pub storm: Option<StormEffect>,
     pub seconds: f64,
 }
 
@@ -185,7 +185,7 @@ impl Options {
     }
 }
 
-/// Starts everybody who is there. Bolide must be; of the others it is noted who is not.
+/// Starts all available peers. Bolide is required; missing peers are noted.
 fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<Place>> {
     let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &[])?));
     let mut peers: Vec<Box<dyn Peer>> = vec![
@@ -213,7 +213,7 @@ fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<
     Ok(peers.into_iter().map(|peer| Place { peer, sets: Vec::new() }).collect())
 }
 
-/// Loads all sets; whoever cannot take them leaves.
+/// Loads all sets; a peer that fails to load is excluded.
 fn fill(places: &mut Vec<Place>, options: &Options, results: &mut Results) {
     places.retain_mut(|place| {
         for size in SIZES {
@@ -322,7 +322,7 @@ fn open_loop_part(places: &[&Place], options: &Options, results: &mut Results) {
     }
 }
 
-/// A quarter of what the documents have.
+/// Returns a quarter of what the documents have.
 pub fn small_cache_mib(options: &Options) -> u64 {
     (options.items() * SIZES[0] as u64 / 4) >> 20
 }

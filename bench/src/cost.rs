@@ -1,4 +1,4 @@
-//! The short measurement for those who make the server faster: what each operation costs it.
+//! A short measurement of the server's cost per operation, for optimization work.
 //!
 //! 1 KB documents, 16 connections, APIs interleaved. The middle of the rounds is shown.
 

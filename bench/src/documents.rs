@@ -11,7 +11,7 @@ use crate::client::Bson;
 
 pub const GROUP_ITEMS: u64 = 10;
 pub const PARTITION_ITEMS: u64 = 100;
-/// How long a mortal lives.
+/// The time to live of an expiring item.
 pub const TTL_SECONDS: u32 = 7200;
 const POOL_BYTES: usize = 1 << 20;
 
@@ -32,18 +32,18 @@ impl DataSet {
         Arc::new(DataSet { name: name.to_owned(), size, items, next: AtomicU64::new(items) })
     }
 
-    /// The same container when it has grown: `items` of its documents are read from now on.
+    /// Returns the same container when it has grown: `items` of its documents are read from now on.
     pub fn grown(&self, items: u64) -> Arc<DataSet> {
         let next = AtomicU64::new(self.used().max(items));
         Arc::new(DataSet { name: self.name.clone(), size: self.size, items, next })
     }
 
-    /// Where the numbers of documents end.
+    /// Returns where the numbers of documents end.
     pub fn used(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// A number that no document has yet.
+    /// Returns a number that no document has yet.
     pub fn fresh(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -83,7 +83,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// What a document says, before it takes a form.
+/// The content of a document, independent of its encoding.
 pub struct Fields<'a> {
     pub id: u64,
     /// Another one is another version of the document.
@@ -132,7 +132,7 @@ impl Fields<'_> {
         out.push('}');
     }
 
-    /// With a date to die by where it is mortal: the TTL index is on `expires`.
+    /// With a date to expire by where it is mortal: the TTL index is on `expires`.
     pub fn bson(&self, now_ms: i64) -> Bson {
         let (pk, group, city) = (partition(self.id), self.id / GROUP_ITEMS, self.id % 1000);
         let mut tags = Bson::new().text("0", "red");

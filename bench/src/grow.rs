@@ -30,11 +30,11 @@ const LENGTH: Duration = Duration::from_secs(2);
 const ROUNDS: u64 = 3;
 /// What loading has left to do is not billed to what comes after it.
 const SETTLE_MAX: Duration = Duration::from_mins(5);
-/// A container of mortals beside the one that grows.
+/// A container of items with a time to live beside the one that grows.
 const MORTALS: &str = "mortals";
 const MORTAL_ITEMS: u64 = 20_000;
 
-/// What was found at one size.
+/// The figures at one size.
 pub struct Step {
     pub items: u64,
     /// Server CPU in microseconds, in the order of `KINDS`.
@@ -126,7 +126,7 @@ fn cost(peer: &BolideRest, set: &Arc<DataSet>, kind: Kind) -> Result<f64> {
     })
 }
 
-/// Some items die at once, and nobody else asks for anything.
+/// Measures a purge of items that expire at once, without other load.
 fn purge_cost(server: &Server, peer: &BolideRest) -> Result<f64> {
     middle(|_| {
         insert(server, MORTALS, MORTAL_ITEMS, Requests::OfMany)?;
@@ -141,7 +141,7 @@ fn purge_cost(server: &Server, peer: &BolideRest) -> Result<f64> {
     })
 }
 
-/// The middle one of some rounds: now and then one of them meets a merge for which the rounds before have written.
+/// Returns the middle one of some rounds: now and then one of them meets a merge for which the rounds before have written.
 fn middle(mut measure: impl FnMut(u64) -> Result<f64>) -> Result<f64> {
     let mut rounds = (0..ROUNDS).map(&mut measure).collect::<Result<Vec<_>>>()?;
     rounds.sort_by(f64::total_cmp);

@@ -76,7 +76,7 @@ fn bucket(ns: u64) -> usize {
     at.min(STEPS * POWERS - 1)
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 fn highest(bucket: usize) -> u64 {
     if bucket < STEPS {
         return bucket as u64;

@@ -1,5 +1,5 @@
 //! What measures and torments a running Bolide share: the server as a process, a client of each of its protocols, the
-//! load generator, and whom Bolide is measured against.
+//! load generator, and the servers that Bolide is compared with.
 //!
 //! Nothing here comes from the product's own crates, so that a mistake there is not made here a second time.
 

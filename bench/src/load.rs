@@ -1,4 +1,4 @@
-//! Users: who insert, who read and write, who look for the dead, who want more than there is.
+//! Users that insert, read and write, look for expired items, or exceed their throughput.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ const BATCH_ITEMS: u64 = 100;
 /// Users of each kind, and how often each does something.
 const USERS: u64 = 4;
 const PERIOD: Duration = Duration::from_millis(20);
-/// Those who look for the dead.
+/// Those who look for the expired items.
 const SEEKERS: u64 = 16;
 const LIVING: u64 = 1000;
 
@@ -63,7 +63,7 @@ pub fn insert(server: &Server, container: &str, items: u64, requests: Requests) 
     Ok((server.cpu_seconds()? - cpu) / items as f64)
 }
 
-/// An item of about 400 bytes.
+/// Returns an item of about 400 bytes.
 fn body(id: u64, pk: &str, more: &str) -> String {
     let noise = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (name, text) = (format!("{noise:016x}"), format!("{noise:032x}").repeat(8));
@@ -98,18 +98,18 @@ impl Latencies {
     }
 }
 
-/// What was seen in one phase.
+/// The figures of one phase.
 #[derive(Default)]
 pub struct Figures {
     reads: Latencies,
     writes: Latencies,
-    /// Dead items that were shown.
+    /// Expired items that were shown.
     pub ghosts: u64,
     looks: u64,
 }
 
 impl Figures {
-    /// Takes what was seen in another phase as well.
+    /// Adds the figures of another phase.
     pub fn add(&mut self, other: Figures) {
         self.reads.0.extend(other.reads.0);
         self.writes.0.extend(other.writes.0);
@@ -183,7 +183,7 @@ impl Users {
         self.threads.push(std::thread::spawn(move || work(&figures, &over, &dead)));
     }
 
-    /// What was seen since the last call.
+    /// Returns what was seen since the last call.
     pub fn take(&self) -> Figures {
         std::mem::take(&mut *self.figures.lock().expect("nobody panics with it"))
     }
@@ -196,7 +196,7 @@ impl Users {
     }
 }
 
-/// Reads or writes a living item at regular times, whether or not the last answer was late.
+/// Reads or writes a live item at regular times, whether or not the last answer was late.
 fn user(
     mut client: Client,
     container: &str,
@@ -228,7 +228,7 @@ fn user(
     Ok(())
 }
 
-/// Looks for mortals that should be dead.
+/// Looks for items with a time to live that should be expired.
 fn seeker(
     mut client: Client,
     container: &str,
@@ -242,7 +242,7 @@ fn seeker(
     while !over.load(Ordering::Relaxed) {
         id = (id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)) >> 1;
         let item = id % mortals;
-        // Asked before the request: what dies while it runs may be shown.
+        // Asked before the request: what expires while it runs may be shown.
         let should_be_dead = dead.load(Ordering::SeqCst);
         let answer = client.read(container, &(item / PARTITION_ITEMS).to_string(), &item.to_string())?;
         let mut figures = figures.lock().expect("nobody panics with it");
@@ -254,7 +254,7 @@ fn seeker(
     Ok(())
 }
 
-/// What users got who wanted more than there was.
+/// The figures of users that exceed their throughput.
 pub struct Served {
     served: u64,
     throttled: u64,

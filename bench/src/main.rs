@@ -1,10 +1,11 @@
-//! Bolide measured: what its operations cost beside what people use instead, how costs grow, what the purge costs others.
+//! Benchmarks of Bolide: the cost of operations beside other databases, its growth with size, and the impact of the
+//! purge.
 //!
 //! ```text
 //! cargo run --release -- SERVER compare OPTIONS           everything, into a report: `cargo xtask bench` does it
 //! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
 //! cargo run --release -- SERVER grow [items]              costs, memory, disk and starts from 10,000 items up
-//! cargo run --release -- SERVER storm [items] [seconds]   many items die in one instant under users
+//! cargo run --release -- SERVER storm [items] [seconds]   many items expire in one instant under users
 //! cargo run --release -- SERVER steady [seconds] [ttl]    items expire as fast as they are inserted
 //! cargo run --release -- SERVER quota [items]             400 RU/s, enforced and used up
 //! cargo run --release -- SERVER crowd [containers]        expiries in many containers at once, one of them huge

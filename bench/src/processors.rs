@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 /// A time in which other machines took more than this part of the processors' time is left out.
 const MAX_STOLEN: f64 = 0.02;
 
-/// What the processors have done since the machine was started.
+/// The processor times since the machine was started.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     all: u64,
@@ -21,8 +21,8 @@ impl Ticks {
         Ticks::of(&std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?)
     }
 
-    /// The first line sums up all processors; its fourth and fifth column are idle time, its eighth is what other machines took, the
-    /// two behind it are contained in the first two.
+    /// Returns idle, total and stolen time. The first line sums up all processors; its fourth and fifth column are idle
+    /// time, its eighth is what other machines took, the two behind it are contained in the first two.
     fn of(text: &str) -> Result<Ticks> {
         let columns = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
         let columns: Vec<u64> = columns.map(str::parse).collect::<Result<_, _>>()?;
@@ -30,12 +30,12 @@ impl Ticks {
         Ok(Ticks { all: columns.iter().sum(), idle: columns[3] + columns[4], stolen: columns[7] })
     }
 
-    /// The part of the processors' time between two looks in which they had nothing to do.
+    /// Returns the part of the processors' time between two looks in which they had nothing to do.
     pub fn idle_since(self, before: Ticks) -> f64 {
         (self.idle - before.idle) as f64 / (self.all - before.all).max(1) as f64
     }
 
-    /// Whether other machines took a part of the processors' time between two looks.
+    /// Returns `true` if other machines took a part of the processors' time between two looks.
     pub fn were_taken_since(self, before: Ticks) -> bool {
         let stolen = (self.stolen - before.stolen) as f64;
         stolen / (self.all - before.all).max(1) as f64 > MAX_STOLEN

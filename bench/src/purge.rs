@@ -1,4 +1,4 @@
-//! What the purge costs others: storms, quotas, crowds. Figures and what they mean: docs/purge.md.
+//! The impact of the purge on users: storms, quotas, crowds. Figures and what they mean: docs/purge.md.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use bolide_bench::processors::Ticks;
 
 use crate::load::{self, Figures, Kind, Latencies, Requests, Users, insert};
 
-/// Longer than inserting takes, so that what was inserted first is alive when the last is inserted.
+/// Longer than inserting takes, so that what was inserted first is live when the last is inserted.
 pub const TTL_SECONDS: u64 = 7200;
 /// So many items are inserted one by one, to see what that costs.
 const SINGLY_ITEMS: u64 = 20_000;
@@ -20,7 +20,7 @@ const SINGLY_ITEMS: u64 = 20_000;
 const WINDOW: Duration = Duration::from_secs(2);
 const TRIES: u64 = 4;
 
-/// What is said on the way, kept for a report.
+/// Progress lines, kept for a report.
 #[derive(Default)]
 pub struct Lines(pub Vec<String>);
 
@@ -31,11 +31,11 @@ impl Lines {
     }
 }
 
-/// What a storm did to users.
-pub struct Storm {
+/// The effect of a storm on users.
+pub struct StormEffect {
     pub items: u64,
     pub lines: Vec<String>,
-    /// Dead items that were shown.
+    /// Expired items that were shown.
     pub ghosts: u64,
     pub read_p99_ms: f64,
     /// Of p99 while the purge goes on to p99 while it is paused.
@@ -46,8 +46,8 @@ pub struct Storm {
     pub purge_to_insert: f64,
 }
 
-/// One container of mortals; users read and write living items in it, others look for the dead.
-pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Storm> {
+/// Returns one container of items with a time to live; users read and write live items in it, others look for the expired items.
+pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<StormEffect> {
     let mut lines = Lines::default();
     let server = Server::start(binary, &[])?;
     let mut operator = server.client()?;
@@ -91,7 +91,7 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Storm> {
     let (read_ratio, write_ratio) = (ratio(Kind::Read), ratio(Kind::Write));
     users.stop();
     let purge_cpu = drain(&server, &mut operator, insert_cpu, singly_cpu, &mut lines)?;
-    Ok(Storm {
+    Ok(StormEffect {
         items,
         lines: lines.0,
         ghosts,
@@ -103,8 +103,8 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Storm> {
     })
 }
 
-/// What users see while the purge is paused, while it goes on, and how often they saw an expired item. Each until there are so long
-/// without other machines of it, or [`TRIES`] times as much.
+/// Returns what users see while the purge is paused, while it goes on, and how often they saw an expired item. Each until
+/// there are so long without other machines of it, or [`TRIES`] times as much.
 fn by_turns(
     users: &Users,
     operator: &mut Client,
@@ -153,7 +153,7 @@ fn forecast(operator: &mut Client, lines: &mut Lines) -> Result<()> {
     Ok(())
 }
 
-/// Waits until nothing is left, with nobody else there, and tells speed and cost: CPU seconds for each item.
+/// Waits until the backlog is empty, without other load, and reports speed and cost: CPU seconds per item.
 fn drain(
     server: &Server,
     operator: &mut Client,
@@ -183,7 +183,7 @@ fn drain(
     Ok(cost)
 }
 
-/// A container of 400 RU/s that users want more of than there is, with dead items in it.
+/// A container of 400 RU/s that users want more of than there is, with expired items in it.
 pub fn quota(binary: &Path, items: u64) -> Result<()> {
     let server = Server::start(binary, &[])?;
     let mut operator = server.client()?;

@@ -25,9 +25,9 @@ const WRITERS: usize = 3;
 const PARTITION_ITEMS: u64 = 1000;
 /// What must hold: the age of the oldest expired item,
 const MAX_AGE_SECONDS: u64 = 30;
-/// the expired items for each living one,
+/// the expired items for each live one,
 const MAX_BACKLOG: f64 = 2.0;
-/// the bytes on disk for each living byte, and in any case,
+/// the bytes on disk for each live byte, and in any case,
 const MAX_DISK: f64 = 4.0;
 const DISK_ALLOWANCE_BYTES: u64 = 256 << 20;
 /// the writers' throughput and p99 latency as shares of those without a purge.
@@ -49,8 +49,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A run of so many seconds in all with items that live for so many. What comes before the purge has had as long to begin is not
-    /// judged.
+    /// Creates a run of so many seconds in all with items that live for so many. What comes before the purge has had as long
+    /// to begin is not judged.
     pub fn new(seconds: u64, ttl_seconds: u64) -> Plan {
         let (all, warm_up) = (Duration::from_secs(seconds), Duration::from_secs(2 * ttl_seconds));
         Plan { ttl_seconds, warm_up, length: all.saturating_sub(warm_up) }
@@ -75,12 +75,12 @@ struct Sample {
 }
 
 impl Sample {
-    /// Expired items for each living one.
+    /// Expired items for each live one.
     fn backlog(&self) -> f64 {
         self.backlog_items as f64 / self.living_items.max(1) as f64
     }
 
-    /// Bytes on disk beyond the allowance for each living one.
+    /// Bytes on disk beyond the allowance for each live one.
     fn disk(&self) -> f64 {
         self.disk_bytes.saturating_sub(DISK_ALLOWANCE_BYTES) as f64 / self.living_bytes.max(1) as f64
     }
@@ -113,12 +113,12 @@ impl Run {
         self.samples.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// The part of its seconds in which other machines left the processors alone.
+    /// Returns the part of its seconds in which other machines left the processors alone.
     pub fn counted(&self) -> f64 {
         self.counted_seconds / self.seconds
     }
 
-    /// This run and another of the same kind.
+    /// Returns this run and another of the same kind.
     fn and(mut self, other: Run) -> Run {
         self.latencies.merge(&other.latencies);
         self.samples.extend(other.samples);
@@ -220,7 +220,7 @@ fn insert(
     Ok(())
 }
 
-/// An item of about 900 bytes.
+/// Returns an item of about 900 bytes.
 fn body(id: u64, pk: &str) -> String {
     let noise = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let text: String = (0..24_u64).map(|part| format!("{:032x}", noise.wrapping_mul(2 * part + 1))).collect();
@@ -275,7 +275,7 @@ fn sample(operator: &mut Client, directory: &Path) -> Result<Sample> {
     })
 }
 
-/// The sizes of all files below a directory. Files come and go meanwhile.
+/// Returns the sizes of all files below a directory. Files come and go meanwhile.
 fn disk_bytes(directory: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory)? {
@@ -286,7 +286,7 @@ fn disk_bytes(directory: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// Whether enough of both runs counts to compare them.
+/// Returns `true` if enough of both runs counts to compare them.
 pub fn is_comparable(paused: &Run, running: &Run) -> bool {
     paused.counted().min(running.counted()) >= MIN_COUNTED
 }
@@ -319,7 +319,7 @@ pub fn judge(paused: &Run, running: &Run) -> Result<()> {
     Ok(())
 }
 
-/// How a run compares with one without a purge.
+/// Returns how a run compares with one without a purge.
 pub fn compare(paused: &Run, running: &Run) -> String {
     format!(
         "throughput {:.2}, p50 {:.2}, p99 {:.2} of that without a purge",

@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// How many documents, or which number, the answer has.
+    /// Returns the number of documents, or which number, the answer has.
     pub fn rows(self) -> usize {
         match self {
             Kind::Query | Kind::Top => 10,

@@ -66,7 +66,7 @@ impl Language {
         }
     }
 
-    /// The tokens of the dictionary.
+    /// Returns the tokens of the dictionary.
     fn dictionary(self) -> &'static [String] {
         static SQL: OnceLock<Vec<String>> = OnceLock::new();
         static JSON: OnceLock<Vec<String>> = OnceLock::new();
@@ -78,7 +78,7 @@ impl Language {
         }
     }
 
-    /// Those of them that begin a call; of requests, the headers.
+    /// Returns those of them that begin a call; of requests, the headers.
     fn functions(self) -> &'static [String] {
         static SQL: OnceLock<Vec<String>> = OnceLock::new();
         static JSON: OnceLock<Vec<String>> = OnceLock::new();
@@ -93,7 +93,7 @@ impl Language {
         }
     }
 
-    /// A call with its arguments.
+    /// Returns a call with its arguments.
     fn call(self, function: &str, arguments: &[&str]) -> String {
         match (self, arguments) {
             (Language::Sql, arguments) => format!("{function}{})", arguments.join(", ")),
@@ -128,7 +128,7 @@ pub fn mutate(language: Language, data: &mut [u8], size: usize, max_size: usize,
     end
 }
 
-/// One change.
+/// Returns one change.
 fn edit(language: Language, text: &str, dice: &mut Dice) -> String {
     let tokens = tokens(text);
     let words = language.dictionary();
@@ -160,7 +160,7 @@ fn edit(language: Language, text: &str, dice: &mut Dice) -> String {
     }
 }
 
-/// A token, with what follows up to the closing bracket if it opens one or is the name of a call.
+/// Returns a token, with what follows up to the closing bracket if it opens one or is the name of a call.
 fn piece(text: &str, tokens: &[Range<usize>], dice: &mut Dice) -> Range<usize> {
     let first = dice.roll(tokens.len());
     let opens =
@@ -216,7 +216,7 @@ fn is_word(sign: char) -> bool {
     sign.is_alphanumeric() || matches!(sign, '_' | '.' | '@' | '$')
 }
 
-/// A token of the dictionary as text: `\\`, `\"` and `\xAB` stand for bytes.
+/// Returns a token of the dictionary as text: `\\`, `\"` and `\xAB` stand for bytes.
 fn unescape(token: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(token.len());
     let mut rest = token.as_bytes();
@@ -240,7 +240,7 @@ fn unescape(token: &str) -> Option<String> {
 struct Dice(u64);
 
 impl Dice {
-    /// A number below `sides`, which is not zero.
+    /// Returns a number below `sides`, which is not zero.
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Any damage to the files of a killed store.
+//! Any damage to the files of a stopped store.
 //!
 //! The library below the store asserts in its recovery what damage makes false. The store catches that, so a panic is no
 //! finding here unless it comes as far as this file.

@@ -12,7 +12,7 @@ use bolide_bench::client::{Client, WireClient};
 use crate::ledger::Version;
 use crate::process::Launch;
 use crate::times::{Rules, Span};
-use crate::verify::{Everybody, Groups};
+use crate::verify::{Groups, Writers};
 use crate::world::{self, CONTAINERS, World};
 use crate::writer::Item;
 
@@ -25,13 +25,13 @@ pub struct Taken {
     pub ended: f64,
 }
 
-/// Restores a backup into `data`, compares it with what everybody remembers, and removes both.
+/// Restores a backup into `data`, compares it with the ledgers of all writers, and removes both.
 pub fn compare(
     taken: &Taken,
     launch: &Launch,
     data: &Path,
     world: &World,
-    everybody: &Everybody,
+    everybody: &Writers,
 ) -> Result<u64> {
     let output = Command::new(&launch.binary)
         .args(["restore", "--test-clock"])

@@ -1,7 +1,8 @@
-//! What the server counts is what it uses: answers that authenticated peers leave unread, against the memory of the process.
+//! Checks the server's accounting of memory: answers that authenticated peers leave unread, against the memory of the
+//! process.
 //!
-//! `request-memory` bounds what is counted. That is a bound of memory only if the count is true, so the resident memory may grow by
-//! 1.3 times the bytes that are counted, and by no more.
+//! `request-memory` bounds what is counted. That only bounds memory if the count is correct, so the resident memory may grow
+//! by 1.3 times the bytes that are counted, and by no more.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -21,7 +22,7 @@ const MOST: f64 = 1.3;
 const COUNTED_LEAST: u64 = 64 << 20;
 /// More peers than there is room for.
 const PEERS: usize = 80;
-/// What is counted stands still when it has for so long.
+/// The count is stable when it has not changed for this long.
 const STILL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,7 +34,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     make_large_items(&mut client)?;
     let path = "/dbs/db/colls/c/docs";
     let headers = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
-    // What the first page brings into the caches is not for an answer.
+    // The memory that the first page brings into the caches does not belong to an answer.
     client.request("GET", path, headers, "")?.expect(200)?;
     let before = resident_kib_of(server.id())?.0 << 10;
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{}{headers}\r\n", signed("GET", path));
@@ -58,7 +59,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(told))
 }
 
-/// What is counted when it has stopped growing.
+/// Returns the count once it has stopped growing.
 fn counted_at_last(server: &Server) -> Result<u64> {
     let (mut most, mut since) = (0, Instant::now());
     wait_for(PATIENCE, || {

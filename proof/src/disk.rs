@@ -1,9 +1,9 @@
-//! A disk at the moment the power goes: what a recording made durable, and what may be there of the rest.
+//! A disk at a power failure: the durable part of a recording, and the possible states of the rest.
 //!
 //! The rules: a file's bytes are durable once the file was synced; a name is durable once its directory was synced. That is
 //! all that POSIX promises, and [`Loss::Strict`] gives no more. Journaling file systems give more: changes of names keep
 //! their order, and any sync carries those before it along. The other losses are of that kind, and differ in what is left
-//! of bytes that nobody synced.
+//! of bytes that were not synced.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use fastrand::Rng;
 
 use crate::recording::{Act, Event, FileId};
 
-/// What is written as a whole or not at all.
+/// The unit that is written as a whole or not at all.
 const PAGE: u64 = 4096;
 
 /// What becomes of that which was not synced.
@@ -105,8 +105,8 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Makes `to` what there is of `root` if the power goes now. `later` are the events that come before the next sync:
-    /// some of them may have reached the disk.
+    /// Fills `to` with the state of `root` after a power failure now. `later` are the events that come before the next
+    /// sync: some of them may have reached the disk.
     pub fn lose_power(
         &self,
         loss: Loss,
@@ -144,7 +144,7 @@ impl<'a> Disk<'a> {
     }
 }
 
-/// What there is of writes that were not synced.
+/// Returns the state of writes that were not synced.
 fn apply(
     contents: &mut HashMap<FileId, Content>,
     pending: &BTreeMap<usize, &Act>,
@@ -190,7 +190,7 @@ fn apply(
     }
 }
 
-/// The pages that a write touches, and from where to where.
+/// Returns the pages that a write touches, and from where to where.
 fn pages_of(offset: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
     let end = offset + length;
     (offset / PAGE..end.div_ceil(PAGE))

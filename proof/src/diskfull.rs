@@ -12,7 +12,7 @@ use bolide_bench::client::{Bson, Client, WireClient, message};
 use fastrand::Rng;
 
 use crate::process::{Launch, Server};
-use crate::verify::{self, Everybody, Feeds};
+use crate::verify::{self, Feeds, Writers};
 use crate::world::{self, CONTAINERS, DATABASE, World};
 use crate::writer::Step;
 use crate::{Outcome, Setting};
@@ -52,7 +52,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
                 launch.options.extend(["--disk-reserve", "0"].map(str::to_owned));
             }
             let world = World::default();
-            let mut everybody = Everybody::new(2, 1, &mut Rng::with_seed(setting.seed + round));
+            let mut everybody = Writers::new(2, 1, &mut Rng::with_seed(setting.seed + round));
             let (full, why) = fill(&launch, &world, &mut everybody)?;
             acknowledged += everybody.acknowledged();
             let server = make_room(&disk, &launch, full, reserve)?;
@@ -74,8 +74,8 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     )))
 }
 
-/// Writes until there is no room; what the server says then.
-fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<(Server, String)> {
+/// Writes until the disk is full; returns the server's error.
+fn fill(launch: &Launch, world: &World, everybody: &mut Writers) -> Result<(Server, String)> {
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
     let mut wire = WireClient::connect(&server.mongo)?;
@@ -99,7 +99,7 @@ fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<(Se
     anyhow::bail!("the disk does not get full")
 }
 
-/// What a full disk means, and a server that has room again.
+/// Checks the behaviour on a full disk, and after space is freed.
 fn make_room(disk: &Disk, launch: &Launch, full: Server, reserve: Reserve) -> Result<Server> {
     let mut client = Client::connect(&full.address)?;
     let headers = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
@@ -109,7 +109,7 @@ fn make_room(disk: &Disk, launch: &Launch, full: Server, reserve: Reserve) -> Re
     match reserve {
         Reserve::Kept => {
             fill_up(&mut client)?;
-            ask_documents(&full, "no room on the disk")?;
+            ask_documents(&full, "not enough disk space")?;
             delete(&mut client)?.expect(204).context("a deletion without room")?;
             client.plain("GET", "/ready", "", "")?.expect(200)?;
             disk.resize(LARGE_MIB)?;
@@ -174,7 +174,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: whoever looks at what a failure left is not in its way.
+        // Lazily: an engineer who looks at what a failure left is not in its way.
         let _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
 }

@@ -17,12 +17,12 @@ use crate::times::Ttl;
 use crate::world::{BULK, CONTAINERS, Indexed, Lost, World, definition};
 use crate::writer::{Step, Writer};
 
-/// What a round is about.
+/// The focus of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Focus {
     /// Writers alone.
     Writes,
-    /// Hundreds of items that died in one instant are being purged.
+    /// Hundreds of items that expired in one instant are being purged.
     Purge,
     /// The indexing policy was changed, the new index is being built.
     IndexBuild,
@@ -63,7 +63,7 @@ impl Focus {
         }
     }
 
-    /// How long after its work has begun the server is killed at the latest.
+    /// Returns how long after its work has begun the server is killed at the latest.
     pub fn window(self) -> Duration {
         Duration::from_millis(match self {
             Focus::Writes | Focus::Recovery | Focus::Stopping => 400,
@@ -74,7 +74,7 @@ impl Focus {
     }
 }
 
-/// What the disturber knows when the server is gone.
+/// The state of the disturber when the server has ended.
 #[derive(Default)]
 pub struct Tally {
     /// Its work was cut off.
@@ -83,7 +83,7 @@ pub struct Tally {
     pub backup: Mutex<Option<Taken>>,
 }
 
-/// Disturbs until the server is gone. `begun` is told when there is something to cut off.
+/// Disturbs until the server ends. Signals `begun` when there is an operation to interrupt.
 pub struct Disturber<'a> {
     pub world: &'a World,
     pub client: Client,
@@ -117,7 +117,7 @@ impl Disturber<'_> {
     }
 
     fn begun(&self) {
-        // Nobody waits any more once the server is to be killed.
+        // No thread waits any more once the server is to be killed.
         let _ = self.begun.send(());
     }
 
@@ -236,13 +236,13 @@ impl Disturber<'_> {
     }
 }
 
-/// How often files have been rid of what was removed.
+/// Returns how often files have been rid of what was removed.
 pub fn scrubs(client: &mut Client) -> Result<u64> {
     let figures = client.admin("GET", "/_bolide/purge", "")?.expect(200)?;
     figures.number("scrubs").context("no figure of scrubs")
 }
 
-/// Has container `bulk` promise that bytes of the dead are gone after so many seconds, or nothing any more.
+/// Has container `bulk` promise that bytes of the expired items are gone after so many seconds, or nothing any more.
 pub fn promise(client: &mut Client, seconds: Option<u32>) -> Result<()> {
     let seconds = seconds.map_or("null".to_owned(), |seconds| seconds.to_string());
     let body = format!("{{\"maxPurgeDelay\":{seconds}}}");

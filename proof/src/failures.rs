@@ -3,7 +3,7 @@
 //! strace makes them fail and writes down that it did: on the store's writer thread, on the threads that flush and compact,
 //! on those that answer reads, and on all while the server starts. After a failed write or sync no write is acknowledged any more,
 //! the answers and the log say why, reads go on, and a restart finds everything that was acknowledged. A merge that fails is tried
-//! again by itself and keeps nobody from writing. A read that fails is
+//! again by itself and keeps no client from writing. A read that fails is
 //! answered with an error, never with something else, and does no harm beyond itself.
 
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use crate::ledger::Presence;
 use crate::process::{Launch, Server};
 use crate::recording;
 use crate::tracer::{self, Injection, Threads, Tracer};
-use crate::verify::{self, Everybody, Feeds};
+use crate::verify::{self, Feeds, Writers};
 use crate::world::{self, CONTAINERS, World};
 use crate::writer::Step;
 use crate::{Effort, Outcome, Setting};
@@ -38,14 +38,14 @@ const COMPACTOR: &str = "bolide-compact";
 /// Who answers reads is none of them.
 const READERS: Threads = Threads::AllBut(&[WRITER, FLUSHER, COMPACTOR]);
 /// What the log says when a merge has succeeded that had failed.
-const MERGED_AGAIN: &str = "tables are merged again";
+const MERGED_AGAIN: &str = "compaction works again";
 /// The file beside the data that says how far they go.
 const MARKER: &str = "bolide.store";
 
 /// When something fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// On the writer thread while everybody writes.
+    /// On the writer thread under concurrent writes.
     Writing,
     /// On this thread while tables are flushed, merged and rewritten.
     Tending(&'static str),
@@ -145,7 +145,7 @@ struct Failures {
     /// What strace wrote down.
     trace: PathBuf,
     world: World,
-    everybody: Everybody,
+    everybody: Writers,
     refused: u64,
     failed_reads: u64,
 }
@@ -154,7 +154,7 @@ impl Failures {
     fn new(setting: &Setting, place: &Path) -> Result<Failures> {
         let mut random = Rng::with_seed(setting.seed);
         let launch = Launch::new(&setting.server, place);
-        let (world, everybody) = (World::default(), Everybody::new(2, 1, &mut random));
+        let (world, everybody) = (World::default(), Writers::new(2, 1, &mut random));
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
@@ -163,7 +163,7 @@ impl Failures {
         Ok(Failures { launch, trace, world, everybody, refused: 0, failed_reads: 0 })
     }
 
-    /// Whether there was an operation of that number to fail.
+    /// Returns whether there was an operation of that number to fail.
     fn one(&mut self, failure: &Failure, number: u64) -> Result<bool> {
         let injection = Injection { call: failure.call, error: failure.error, number };
         match failure.stage {
@@ -175,7 +175,7 @@ impl Failures {
         }
     }
 
-    /// A server whose log begins now, compared with the ledger.
+    /// Returns a server whose log begins now, compared with the ledger.
     fn start(&mut self) -> Result<Server> {
         let server = self.launch.start()?;
         verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)?;
@@ -245,7 +245,7 @@ impl Failures {
         Ok(struck.is_some())
     }
 
-    /// Lets a hundred items die of which no byte may stay.
+    /// Lets a hundred items expire of which no byte may stay.
     fn provoke(&mut self, client: &mut Client) -> Result<()> {
         let writer = self.everybody.writers.last_mut().context("there are writers")?;
         writer.crowd(&self.world, client, 2)?;
@@ -329,8 +329,8 @@ impl Failures {
         self.launch.inspect()
     }
 
-    /// Everybody writes; why the first write was refused, if one was. Nothing is acknowledged after a failure that stops
-    /// writes.
+    /// Runs all writers; returns why the first write was refused, if one was. Nothing is acknowledged after a failure
+    /// that stops writes.
     fn write(&mut self, server: &Server, tracer: Option<&Tracer>) -> Result<Option<String>> {
         let mut client = Client::connect(&server.address)?;
         let mut why = None;
@@ -352,7 +352,7 @@ impl Failures {
         Ok(why)
     }
 
-    /// One step of everybody; why a write was refused, if one was.
+    /// Runs one step of every writer; returns why a write was refused, if one was.
     fn write_once(&mut self, server: &Server) -> Result<Option<String>> {
         let (mut client, mut wire) = (Client::connect(&server.address)?, WireClient::connect(&server.mongo)?);
         let steps = self.everybody.writers.iter_mut().map(|writer| writer.step(&self.world, &mut client));
@@ -438,7 +438,7 @@ impl Failures {
         self.log_says_why(injection)
     }
 
-    /// No more writes, reads as before, and everybody who asks is told why.
+    /// Checks that writes are refused with the reason, and that reads work as before.
     fn has_stopped(&mut self, server: &Server, injection: &Injection) -> Result<()> {
         let mut client = Client::connect(&server.address)?;
         for name in CONTAINERS {
@@ -471,7 +471,7 @@ impl Failures {
     }
 }
 
-/// Whether nothing may be acknowledged after this: all but a table that could not be opened to read in it.
+/// Returns `true` if nothing may be acknowledged after this: all but a table that could not be opened to read in it.
 fn stops_writes(line: &str) -> bool {
     !line.contains("openat(") || line.contains(MARKER)
 }
@@ -482,7 +482,7 @@ fn journals(data: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files below a directory.
+/// Returns the files below a directory.
 fn present(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {

@@ -1,4 +1,4 @@
-//! What a peer without a key, or one greedy user, can take from the others.
+//! The effect of peers without a key, and of a greedy user, on other users.
 //!
 //! Each attack of the table goes on while honest clients of both APIs work, with a connection that stays and with new ones. An
 //! attack fails the check if a point read, a small write or a cheap query is refused, if honest latency grows beyond
@@ -14,7 +14,7 @@ use bolide_bench::client::{Bson, Client, KEY, WireClient, date, resident_kib_of,
 use bolide_bench::histogram::Histogram;
 use bolide_bench::processors::Ticks;
 
-use crate::hostile_peers::{Crowd, Reading, announcement, preface, unread_answers};
+use crate::hostile_peers::{PeerGroup, Reading, announcement, preface, unread_answers};
 use crate::hostile_users::{guesses, idle_cursors, idle_transactions};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
@@ -33,31 +33,31 @@ const FLOOR: Duration = Duration::from_millis(25);
 const TRIES: usize = 3;
 /// Latencies of fewer requests than these say nothing about one in a hundred.
 const JUDGED_LEAST: u64 = 300;
-/// How long a user may take to do what it can.
+/// The time limit of a user's attack.
 const IDLE_USER_PATIENCE: Duration = Duration::from_mins(2);
 /// What an honest query may take while another user's queries use all processors.
 const GREEDY_QUERY_MOST: Duration = Duration::from_secs(2);
 
-/// An attack: until it is over, or it has done what it can. Says how much.
+/// An attack: runs until it is stopped or finished. Returns its figures.
 struct Attack {
     name: &'static str,
     run: fn(&Server, &AtomicBool) -> Result<u64>,
     by: By,
 }
 
-/// Who attacks, which says what that may take.
+/// The attacker, which decides the bounds that apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     /// Peers without a key: nothing that is meant for others.
     Strangers,
-    /// A key holder, who may use the processors that are idle.
+    /// A key holder, which may use idle processors.
     KeyHolder,
-    /// A user who does what can be done and leaves it.
+    /// A user that runs its attack once.
     IdleUser,
 }
 
 impl By {
-    /// What the server may grow by.
+    /// Returns what the server may grow by.
     fn most_mib(self) -> u64 {
         CONSTANT_MIB
             + match self {
@@ -92,13 +92,16 @@ const ATTACKS: &[Attack] = &[
         run: |server, over| {
             // Three bytes for each are in the address that a redirect leads to: 9 MB, of which the kernel takes 4.
             let path = format!("/_explorer/{}", "/".repeat(1000));
-            Crowd { reading: Reading::Nothing, ..crowd(20, unread_answers(&path, 4096)) }.keep(server, over)
+            PeerGroup { reading: Reading::Nothing, ..crowd(20, unread_answers(&path, 4096)) }
+                .keep(server, over)
         },
         by: By::Strangers,
     },
     Attack {
         name: "1200 connections announce a MongoDB message of 1 MiB",
-        run: |server, over| Crowd { to_mongo: true, ..crowd(1200, announcement(1 << 20)) }.keep(server, over),
+        run: |server, over| {
+            PeerGroup { to_mongo: true, ..crowd(1200, announcement(1 << 20)) }.keep(server, over)
+        },
         by: By::Strangers,
     },
     Attack {
@@ -112,8 +115,8 @@ const ATTACKS: &[Attack] = &[
     Attack { name: "24 open transactions of 60 MiB each", run: idle_transactions, by: By::IdleUser },
 ];
 
-fn crowd(count: usize, says: Vec<u8>) -> Crowd {
-    Crowd { count, says, to_mongo: false, reading: Reading::All }
+fn crowd(count: usize, says: Vec<u8>) -> PeerGroup {
+    PeerGroup { count, says, to_mongo: false, reading: Reading::All }
 }
 
 /// Runs it.
@@ -182,7 +185,7 @@ fn attempts(launch: &Launch, attack: &Attack, length: Duration) -> Result<Verdic
 fn judge(
     server: &Server,
     attack: &Attack,
-    before: &Honest,
+    before: &ClientFigures,
     memory_mib: u64,
     length: Duration,
 ) -> Result<Verdict> {
@@ -248,19 +251,19 @@ fn prepare(server: &Server) -> Result<()> {
 
 /// What honest clients met.
 #[derive(Default)]
-struct Honest {
+struct ClientFigures {
     /// Of the seconds in which the processors were ours.
     latency: Histogram,
     /// Of the second that is not over.
     second: Histogram,
     requests: u64,
-    /// What was refused, and how.
+    /// The refusals.
     refused: Vec<String>,
     is_ready: bool,
 }
 
-impl Honest {
-    /// The latency that one request in a hundred exceeds, in microseconds; none if too few count to tell.
+impl ClientFigures {
+    /// Returns the latency that one request in a hundred exceeds, in microseconds; none if too few count to tell.
     fn p99_us(&self) -> Option<f64> {
         (self.latency.count() >= JUDGED_LEAST).then(|| self.latency.percentile(99.0))
     }
@@ -274,9 +277,10 @@ impl Honest {
     }
 }
 
-/// Honest clients: both APIs, reads, small and larger writes, queries; each round also by new connections. So long as they are told.
-fn work(server: &Server, length: impl Fn() -> Duration) -> Result<Honest> {
-    let mut honest = Honest { is_ready: true, ..Honest::default() };
+/// Runs well-behaved clients of both APIs: reads, small and larger writes, queries; each round also on new connections. Runs
+/// as long as `length` says.
+fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigures> {
+    let mut honest = ClientFigures { is_ready: true, ..ClientFigures::default() };
     let mut client = Client::connect(&server.address).context("an honest connection")?;
     let mut wire = WireClient::connect(&server.mongo).context("an honest connection")?;
     let filler = "z".repeat(20_000);
@@ -310,7 +314,7 @@ fn work(server: &Server, length: impl Fn() -> Duration) -> Result<Honest> {
     Ok(honest)
 }
 
-fn rest(honest: &mut Honest, client: &mut Client, id: &str, filler: &str) {
+fn rest(honest: &mut ClientFigures, client: &mut Client, id: &str, filler: &str) {
     let now = Instant::now();
     let read = client.read("c", "p", "small").and_then(|answer| answer.expect(200));
     honest.note("a point read", now, read.map(drop));
@@ -328,7 +332,7 @@ fn rest(honest: &mut Honest, client: &mut Client, id: &str, filler: &str) {
     honest.note("a cheap query", now, found.map(drop));
 }
 
-fn mongo(honest: &mut Honest, wire: &mut WireClient, round: u64) {
+fn mongo(honest: &mut ClientFigures, wire: &mut WireClient, round: u64) {
     let now = Instant::now();
     let document = Bson::new().int("round", round as i32).text("text", "small");
     let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);

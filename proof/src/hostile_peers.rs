@@ -24,7 +24,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Connections that are made and kept. Of those that the server closes, a tenth of the crowd is made again every second: it is
 /// an attack with little traffic, not a flood, which is the network's.
-pub struct Crowd {
+pub struct PeerGroup {
     pub count: usize,
     /// What each says.
     pub says: Vec<u8>,
@@ -43,7 +43,7 @@ pub enum Reading {
     Nothing,
 }
 
-impl Crowd {
+impl PeerGroup {
     /// Keeps the crowd until it is over; how many connections there were.
     pub fn keep(&self, server: &Server, over: &AtomicBool) -> Result<u64> {
         let address = if self.to_mongo { &server.mongo } else { &server.address };
@@ -109,7 +109,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The length of a text and the text, as HPACK has it without compression.
+/// Returns the length of a text and the text, as HPACK has it without compression.
 fn string(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     if text.len() < 127 {
@@ -127,7 +127,7 @@ fn string(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The beginning of a connection of HTTP/2, and no request.
+/// Returns the beginning of a connection of HTTP/2, and no request.
 pub fn preface() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
@@ -146,7 +146,7 @@ pub fn unread_answers(path: &str, requests: u32) -> Vec<u8> {
     bytes
 }
 
-/// The header of a MongoDB message that announces so many bytes.
+/// Returns the header of a MongoDB message that announces so many bytes.
 pub fn announcement(bytes: i32) -> Vec<u8> {
     [bytes, 1, 0, 2013].map(i32::to_le_bytes).concat()
 }

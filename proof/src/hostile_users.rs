@@ -1,5 +1,5 @@
-//! Users of the MongoDB API who hold what they can between two requests, and peers who guess passwords. Each says how much it has
-//! done, when it is done or when it is over.
+//! Users of the MongoDB API that hold resources between two requests, and peers that guess passwords. Each says how much it
+//! has done, when it is done or when it is over.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;

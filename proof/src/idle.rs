@@ -1,4 +1,4 @@
-//! What a server costs before anybody uses it: how soon it is there on an empty store, and how much memory it then has.
+//! The cost of an idle server: its start time on an empty store, and its memory.
 //!
 //! How soon it is there is told by the clock where processors are free. Where others keep them busy it is told by the processor time
 //! that the server has used until then: how long it waited for a processor is not its own doing.

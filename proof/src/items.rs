@@ -5,7 +5,7 @@ use bolide_bench::client::{Bson, Value as BsonValue};
 use serde_json::Value;
 
 use crate::ledger::{Event, Version, fill};
-use crate::times::Death;
+use crate::times::ItemExpiry;
 
 /// The `ttl` that a writer wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// The member, with a comma before it.
+    /// Returns the member, with a comma before it.
     fn member(self) -> String {
         match self {
             Wanted::Inherited => String::new(),
@@ -26,7 +26,7 @@ impl Wanted {
     }
 }
 
-/// The body of a version.
+/// Returns the body of a version.
 pub fn body(id: &str, pk: &str, rev: u64, size: usize, wanted: Wanted) -> String {
     let (text, ttl, group) = (fill(rev, size), wanted.member(), rev % 100);
     format!(
@@ -35,7 +35,7 @@ pub fn body(id: &str, pk: &str, rev: u64, size: usize, wanted: Wanted) -> String
     )
 }
 
-/// A patch that makes a version of the one that is there.
+/// Returns a patch that makes a version of the one that is there.
 pub fn patch(rev: u64, wanted: Wanted) -> String {
     let set = |name: &str, value: i128| format!("{{\"op\":\"set\",\"path\":\"/{name}\",\"value\":{value}}}");
     let mut operations = vec![set("rev", rev.into()), set("twin", rev.into())];
@@ -47,16 +47,16 @@ pub fn patch(rev: u64, wanted: Wanted) -> String {
     format!("{{\"operations\":[{}]}}", operations.join(","))
 }
 
-/// The version that an item is of, seen alive at `alive`; an error if it is not whole.
+/// Returns the version that an item is of, seen live at `alive`; an error if it is not whole.
 pub fn version(item: &Value, alive: i64) -> Result<Version> {
     let number = |name: &str| item[name].as_u64().with_context(|| format!("no number '{name}' in {item}"));
     let (rev, written) = (number("rev")?, number("_ts")? as i64);
     whole(rev, number("twin")?, number("made")?, item["fill"].as_str().unwrap_or_default())?;
     let death = match item.get("ttl") {
-        None => Death::Inherited(written),
+        None => ItemExpiry::Inherited(written),
         Some(ttl) => match ttl.as_i64().with_context(|| format!("a strange ttl in {item}"))? {
-            -1 => Death::Never,
-            seconds => Death::At(written + seconds),
+            -1 => ItemExpiry::Never,
+            seconds => ItemExpiry::At(written + seconds),
         },
     };
     Ok(Version { rev, death, alive: alive.max(written) })
@@ -68,7 +68,7 @@ fn whole(rev: u64, twin: u64, made: u64, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What an envelope of the feed of all versions says, and of which item.
+/// Returns what an envelope of the feed of all versions says, and of which item.
 pub fn event(envelope: &Value) -> Result<(String, Event)> {
     let metadata = &envelope["metadata"];
     let rev = |image: &Value| image["rev"].as_u64();
@@ -96,7 +96,7 @@ pub fn event(envelope: &Value) -> Result<(String, Event)> {
     Ok((id.to_owned(), Event { previous, current, expired }))
 }
 
-/// A version as a document of the MongoDB API; it dies at `at` if that is given.
+/// Returns a version as a document of the MongoDB API; it expires at `at` if that is given.
 pub fn document(id: &str, rev: u64, size: usize, at: Option<i64>) -> Bson {
     let number = rev as i64;
     let document = Bson::new().text("_id", id).long("rev", number).long("twin", number).long("made", number);
@@ -107,7 +107,7 @@ pub fn document(id: &str, rev: u64, size: usize, at: Option<i64>) -> Bson {
     }
 }
 
-/// The id and version of such a document.
+/// Returns the id and version of such a document.
 pub fn document_version(document: &[u8], alive: i64) -> Result<(String, Version)> {
     let field = |name: &str| {
         let value = BsonValue::field(document, name)?;
@@ -117,8 +117,8 @@ pub fn document_version(document: &[u8], alive: i64) -> Result<(String, Version)
     let rev = number("rev")?;
     whole(rev, number("twin")?, number("made")?, field("fill")?.text().unwrap_or_default())?;
     let death = match BsonValue::field(document, "at")? {
-        Some(BsonValue::Date(at)) => Death::At(at / 1000),
-        _ => Death::Never,
+        Some(BsonValue::Date(at)) => ItemExpiry::At(at / 1000),
+        _ => ItemExpiry::Never,
     };
     let id = field("_id")?.text().context("an id that is no text")?.to_owned();
     Ok((id, Version { rev, death, alive }))

@@ -5,7 +5,7 @@
 //!         -> bolide check of a copy -> start ...
 //! ```
 //!
-//! What is chosen follows from the seed; when exactly the server is struck does not, the machine has its say.
+//! The choices follow from the seed; the exact moment of the kill depends on the machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::backups;
 use crate::disturb::{self, Disturber, Focus, Tally};
 use crate::process::{Launch, Server};
 use crate::shown::{self, OFFSET_MOST_SECONDS};
-use crate::verify::{self, Everybody, Feeds};
+use crate::verify::{self, Feeds, Writers};
 use crate::world::{self, CONTAINERS, Lost, WITH_FEED, World};
 use crate::writer::Step;
 use crate::{Outcome, Setting};
@@ -57,7 +57,8 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(format!("{rounds} kills in {seconds:.0} s, {}", kills.figures)))
 }
 
-/// Whether the harness would notice: the end of the journal is cut off after a kill, which takes acknowledged writes with it.
+/// Returns whether the harness would notice: the end of the journal is cut off after a kill, which takes acknowledged writes
+/// with it.
 pub fn sabotage(setting: &Setting, place: &Path) -> Result<Outcome> {
     let rounds = setting.rounds(2, 5, 20);
     let mut told = String::new();
@@ -96,7 +97,7 @@ struct Kills {
     place: PathBuf,
     launch: Launch,
     world: World,
-    everybody: Everybody,
+    everybody: Writers,
     random: Rng,
     figures: Figures,
     /// Whether a container has a promise that the next round takes back.
@@ -162,7 +163,7 @@ impl Kills {
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
-        let mut everybody = Everybody::new(WRITERS, WIRE_WRITERS, &mut random);
+        let mut everybody = Writers::new(WRITERS, WIRE_WRITERS, &mut random);
         for (told, at) in everybody.told.iter_mut().zip(WITH_FEED) {
             world::follow(&mut client, CONTAINERS[at], told)?;
         }
@@ -230,7 +231,7 @@ impl Kills {
                 let struck = self.strike_recovery()?;
                 self.figures.struck(focus, struck);
             }
-            // What is left to do is seen after the start.
+            // The remaining work shows after the start.
             Focus::Purge | Focus::IndexBuild => self.unfinished = Some(focus),
         }
         if let Some(taken) = tally.backup.lock().as_ref() {
@@ -246,7 +247,7 @@ impl Kills {
         Ok(())
     }
 
-    /// Everybody takes so many steps; then the server is killed.
+    /// Every writer runs this many steps; then the server is killed.
     fn write(&mut self, steps: usize) -> Result<()> {
         let server = self.launch.start()?;
         let (mut client, mut wire) = (Client::connect(&server.address)?, WireClient::connect(&server.mongo)?);
@@ -262,11 +263,11 @@ impl Kills {
         server.kill().map(drop)
     }
 
-    /// Everybody writes until the server is killed; whether it was running until then.
+    /// Writes until the server is killed; returns whether it was running until then.
     fn load(&mut self, server: Server, focus: Focus, tally: &Tally) -> Result<bool> {
         let world = &self.world;
         let before = self.everybody.acknowledged();
-        let Everybody { writers, wire_writers, told } = &mut self.everybody;
+        let Writers { writers, wire_writers, told } = &mut self.everybody;
         let (crowd_writer, writers) = writers.split_last_mut().context("there are writers")?;
         let (begun, wait) = mpsc::channel();
         let (address, mongo) = (server.address.clone(), server.mongo.clone());
@@ -312,7 +313,7 @@ impl Kills {
         Ok(was_running)
     }
 
-    /// Kills the server while it starts; whether it had not got ready.
+    /// Expires the server while it starts; whether it had not got ready.
     fn strike_recovery(&mut self) -> Result<bool> {
         let mut early = false;
         for _ in 0..self.random.u8(1..4) {
@@ -332,7 +333,7 @@ impl Kills {
     }
 }
 
-/// Whether there is still something of the work to do.
+/// Returns whether there is still something of the work to do.
 fn left_over(focus: Focus, client: &mut Client) -> Result<bool> {
     if focus == Focus::Purge {
         return Ok(client.purge()?.1 > 0);
@@ -354,7 +355,7 @@ fn drive(mut step: impl FnMut() -> Result<Step>) -> Result<()> {
 }
 
 /// Follows the feeds until the server is gone.
-fn consume(mut client: Client, told: &mut [world::Told]) -> Result<()> {
+fn consume(mut client: Client, told: &mut [world::FeedState]) -> Result<()> {
     loop {
         for (told, at) in told.iter_mut().zip(WITH_FEED) {
             match world::follow(&mut client, CONTAINERS[at], told) {

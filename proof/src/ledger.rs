@@ -1,4 +1,4 @@
-//! What was acknowledged, what is on its way, and what may therefore be there.
+//! The ledger of a writer: acknowledged writes, writes in flight, and the states that they allow.
 //!
 //! Every item belongs to one writer, so that its writes come one after the other: at most one of them has an unknown
 //! outcome, the one that was on its way when the server went. Everything else is known.
@@ -8,40 +8,40 @@
 
 use anyhow::{Result, bail, ensure};
 
-use crate::times::{Death, Rules, Span};
+use crate::times::{ItemExpiry, Rules, Span};
 
 /// A version of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     pub rev: u64,
-    pub death: Death,
-    /// When it was last seen alive, in the server's time.
+    pub death: ItemExpiry,
+    /// When it was last seen live, in the server's time.
     pub alive: i64,
 }
 
-/// What the writer knows of an item.
+/// The state of an item as the writer knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     There,
     Gone,
-    /// It dies about now.
+    /// It expires about now.
     Either,
 }
 
-/// What a write leaves behind.
+/// The effect of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Put(u64),
     Delete,
 }
 
-/// A write whose outcome is not known.
+/// A write with an unknown outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     pub change: Change,
     /// Writes of one group happen together or not at all.
     pub group: u64,
-    /// Whether what it puts may have died before anybody looks.
+    /// Whether the written version may have expired before the next read.
     pub mortal: bool,
 }
 
@@ -52,7 +52,7 @@ pub enum Settled {
     Nothing,
     Made,
     NotMade,
-    /// Nothing that is left tells.
+    /// It cannot be determined.
     Unknown(Change),
 }
 
@@ -62,9 +62,9 @@ pub struct Entry {
     /// The last acknowledged version; none if it was deleted, or seen to be gone.
     pub version: Option<Version>,
     pub attempt: Option<Attempt>,
-    /// What was acknowledged since the feed was last compared.
+    /// The acknowledged writes since the last comparison with the feed.
     pub changes: Vec<Change>,
-    /// The version that the feed told last; none if it told of its end.
+    /// The last version in the feed; none if the feed had its removal.
     pub told: Option<u64>,
     /// What was known at which moment of the machine's clock, where that is asked for.
     pub past: Option<Vec<Moment>>,
@@ -97,7 +97,7 @@ impl Entry {
         }
     }
 
-    /// The entry as it was at a moment.
+    /// Returns the entry as it was at a moment.
     pub fn as_of(&self, moment: f64) -> Entry {
         let past = self.past.as_deref().unwrap_or_default();
         let known = past.iter().rev().find(|known| known.since <= moment);
@@ -159,7 +159,7 @@ impl Entry {
         self.remember();
     }
 
-    /// The item was not there when somebody looked.
+    /// Records that a read did not find the item.
     pub fn seen_gone(&mut self) {
         self.version = None;
         self.remember();
@@ -246,7 +246,7 @@ impl Entry {
     }
 }
 
-/// What the feed of all versions tells of an item: which version was followed by which, if any.
+/// An event of the feed of all versions: a version and its successor, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub previous: Option<u64>,
@@ -261,7 +261,7 @@ pub fn wall_clock() -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// The text of a version.
+/// Returns the text of a version.
 pub fn fill(rev: u64, length: usize) -> String {
     let mut random = fastrand::Rng::with_seed(rev);
     std::iter::repeat_with(|| random.alphanumeric()).take(length).collect()
@@ -274,7 +274,7 @@ mod tests {
 
     const NOW: Span = Span { low: 1000, high: 1001 };
 
-    fn version(rev: u64, death: Death) -> Version {
+    fn version(rev: u64, death: ItemExpiry) -> Version {
         Version { rev, death, alive: 0 }
     }
 
@@ -289,12 +289,12 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_there_or_not() {
-        let (old, new) = (version(1, Death::Never), version(2, Death::Never));
+        let (old, new) = (version(1, ItemExpiry::Never), version(2, ItemExpiry::Never));
         let put = || entry(Some(old), Some(Change::Put(2)));
         assert_eq!(settle(put(), Some(old)).unwrap(), Settled::NotMade);
         assert_eq!(settle(put(), Some(new)).unwrap(), Settled::Made);
         assert!(settle(put(), None).is_err(), "neither is there");
-        assert!(settle(put(), Some(version(3, Death::Never))).is_err(), "nobody wrote this");
+        assert!(settle(put(), Some(version(3, ItemExpiry::Never))).is_err(), "nobody wrote this");
         let delete = || entry(Some(old), Some(Change::Delete));
         assert_eq!(settle(delete(), Some(old)).unwrap(), Settled::NotMade);
         assert_eq!(settle(delete(), None).unwrap(), Settled::Made);
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_was_acknowledged_is_there() {
-        let old = version(1, Death::Never);
+        let old = version(1, ItemExpiry::Never);
         assert!(settle(entry(Some(old), None), Some(old)).is_ok());
         assert!(settle(entry(Some(old), None), None).is_err());
         assert!(settle(entry(None, None), Some(old)).is_err(), "deleted, and back");
@@ -310,23 +310,24 @@ mod tests {
 
     #[test]
     fn what_was_there_at_a_moment_of_a_while_is_told_from_what_was_not() {
-        let put = |since, rev| Moment { since, version: Some(version(rev, Death::Never)), attempt: None };
+        let put =
+            |since, rev| Moment { since, version: Some(version(rev, ItemExpiry::Never)), attempt: None };
         let sent = |since, version, rev| Moment {
             since,
             version,
             attempt: Some(Attempt { change: Change::Put(rev), group: rev, mortal: false }),
         };
-        let first = Some(version(1, Death::Never));
+        let first = Some(version(1, ItemExpiry::Never));
         let past = vec![
             put(10.0, 1),
             sent(20.0, first, 2),
             put(21.0, 2),
-            sent(30.0, Some(version(2, Death::Never)), 3),
+            sent(30.0, Some(version(2, ItemExpiry::Never)), 3),
         ];
         let entry = Entry { past: Some(past), ..Entry::default() };
         let within = |rev: u64, while_| {
             let rules = Rules::new(Ttl::Infinite);
-            entry.settle_within(Some(version(rev, Death::Never)), while_, &rules, NOW).is_ok()
+            entry.settle_within(Some(version(rev, ItemExpiry::Never)), while_, &rules, NOW).is_ok()
         };
         assert!(within(1, (15.0, 16.0)) && !within(2, (15.0, 16.0)), "not even sent");
         assert!(within(1, (15.0, 25.0)) && within(2, (15.0, 25.0)), "made meanwhile");
@@ -340,17 +341,17 @@ mod tests {
 
     #[test]
     fn t13_what_was_dead_does_not_come_back() {
-        let dead = version(1, Death::At(900));
+        let dead = version(1, ItemExpiry::At(900));
         assert!(settle(entry(Some(dead), None), None).is_ok());
         assert!(settle(entry(Some(dead), None), Some(dead)).is_err());
-        let dying = version(1, Death::At(1001));
+        let dying = version(1, ItemExpiry::At(1001));
         assert!(settle(entry(Some(dying), None), None).is_ok());
         assert!(settle(entry(Some(dying), None), Some(dying)).is_ok());
     }
 
     #[test]
     fn the_feed_tells_each_write_once_and_in_order() {
-        let now = Some(version(3, Death::Never));
+        let now = Some(version(3, ItemExpiry::Never));
         let event = |previous, current| Event { previous, current, expired: false };
         let compare = |events: &[Event], settled| {
             let changes = vec![Change::Put(1), Change::Delete, Change::Put(3)];

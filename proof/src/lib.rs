@@ -1,4 +1,4 @@
-//! What must hold whatever happens to a running server, checked against the real binary.
+//! Reliability checks of the real binary under crashes, failures and hostile clients.
 //!
 //! One file for each check, one row for each in [`CHECKS`]. A check draws everything random from its seed, works in
 //! a directory of its own, and fails with an error that says what did not hold; the directory then stays.
@@ -9,13 +9,13 @@
 //! | `powerloss.rs` | the check: power loss after each sync; `recording.rs` reads what strace saw, `disk.rs` is the disk that is left |
 //! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk; `tracer.rs` lets them fail |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
-//! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
+//! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | the items and the writers |
 //! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs`, `counted_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
 //! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users |
-//! | `idle.rs` | what a server costs before anybody uses it |
+//! | `idle.rs` | the start time and memory of an idle server |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
@@ -67,9 +67,9 @@ pub enum Effort {
 
 /// How a check ended, if nothing was found.
 pub enum Outcome {
-    /// What was done, in figures.
+    /// The figures of a check.
     Held(String),
-    /// Why this machine cannot tell.
+    /// The reason why this machine cannot run the check.
     Skipped(String),
 }
 
@@ -188,7 +188,7 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
-/// What a check is run with.
+/// The settings of a check.
 pub struct Setting {
     /// The server's binary.
     pub server: PathBuf,
@@ -211,7 +211,7 @@ impl Setting {
         }
     }
 
-    /// How many rounds to do.
+    /// Returns how many rounds to do.
     pub fn rounds(&self, quick: u64, ordinary: u64, long: u64) -> u64 {
         self.count.unwrap_or(match self.effort {
             Effort::Quick => quick,
@@ -220,7 +220,7 @@ impl Setting {
         })
     }
 
-    /// The directory of a check.
+    /// Returns the directory of a check.
     pub fn place(&self, check: &Check) -> PathBuf {
         self.directory.join(check.name)
     }

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every check that was asked for held.
+/// Returns whether every check that was asked for held.
 fn run(arguments: &[String]) -> Result<bool> {
     if let [word, rest @ ..] = arguments
         && word == "list"

@@ -39,14 +39,14 @@ const SETTLED_CPU_SECONDS: f64 = 0.05;
 const ITEMS: u64 = 2000;
 /// At least this part of the capacity is still done, by processor time and by the clock; refusing the rest takes time, too.
 const GOODPUT_LEAST: f64 = 0.5;
-/// Nobody has waited longer for an answer, for a refusal or for a single item, but for one in a hundred.
+/// The longest wait of ninety-nine in a hundred for an answer, for a refusal or for a single item.
 /// Two seconds, and a turn of a connection that is late.
 const P99_MOST: Duration = Duration::from_millis(3500);
 const READ_P99_MOST: Duration = Duration::from_millis(500);
-/// Items of a durable insert: one alone costs whoever sends it about as much as the server.
+/// Items of a durable insert: one alone costs its sender about as much as the server.
 const BATCH: u64 = 10;
 
-/// What is asked for.
+/// The operation that is requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
     /// A query of the NoSQL API that looks at every item.
@@ -106,7 +106,7 @@ impl Generator {
         Ok(Generator { processors: all - 1 })
     }
 
-    /// Which part of its processors it used, of so many seconds of processor time in that time.
+    /// Returns which part of its processors it used, of so many seconds of processor time in that time.
     fn busy(&self, cpu_seconds: f64, seconds: f64) -> f64 {
         cpu_seconds / seconds / self.processors.max(1) as f64
     }
@@ -227,9 +227,9 @@ struct Seen {
     refused: Histogram,
     /// Became due while its connection still waited for another answer, and was given up.
     unsent: u64,
-    /// Single reads of somebody else.
+    /// Single reads of another client.
     reads: Histogram,
-    /// What must not happen.
+    /// The violations.
     failed: Option<String>,
     seconds: f64,
     /// Processor time of the server meanwhile.
@@ -299,7 +299,7 @@ fn drive(
     })
 }
 
-/// Somebody who reads one item ten times a second and wants an answer each time.
+/// Runs a client that reads one item ten times a second and expects an answer each time.
 fn read_single(mut client: Client, over: &AtomicBool) -> Seen {
     let mut seen = Seen::default();
     while !over.load(Ordering::Relaxed) {

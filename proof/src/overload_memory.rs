@@ -1,7 +1,8 @@
 //! A limit on memory: the server in a group that may have so much and no more, and peers that want all of it.
 //!
-//! Everything at once: large pages that nobody reads, large bodies that do not end, large MongoDB messages, sorts that keep
-//! much, heads without end. The kernel would kill the server at the limit; it must stay below, answer, and be calm again.
+//! Everything at once: large pages that are never read, large bodies that do not end, large MongoDB messages, sorts that
+//! keep much, heads without end. The kernel would kill the server at the limit; it must stay below, answer, and be calm
+//! again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +17,7 @@ use crate::overload_peers::{held_bytes, make_large_items, metric, signed};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
-/// What the whole process may have.
+/// The memory bound of the whole process.
 const LIMIT_MIB: u64 = 768;
 /// What requests and answers may have of it.
 const ROOM_MIB: u64 = 128;
@@ -108,7 +109,7 @@ impl Attack {
     }
 }
 
-/// The most bytes that are held at a time.
+/// Returns the most bytes that are held at a time.
 fn most_held(server: &Server, over: &AtomicBool) -> Result<u64> {
     let mut most = 0;
     while !over.load(Ordering::Relaxed) {
@@ -139,7 +140,7 @@ fn prepare(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Somebody honest: how many answers there were. One who is told to come back does, but for the most part is not.
+/// Runs a well-behaved client; returns the number of answers. It retries when it is told to, which is rare.
 fn work(server: &Server, length: Duration) -> Result<u64> {
     let (began, mut asked, mut answered) = (Instant::now(), 0, 0);
     let mut client = Client::connect(&server.address)?;

@@ -15,7 +15,7 @@ use crate::{Outcome, Setting};
 /// Memory that one more idle connection may take, in KiB.
 const IDLE_KIB_MOST: u64 = 32;
 
-/// As many connections as are wanted, most of them idle, while somebody works.
+/// Checks many connections, most of them idle, beside a working client.
 pub fn connections(setting: &Setting, place: &Path) -> Result<Outcome> {
     let count = setting.rounds(1000, 10_000, 10_000) as usize;
     let allowed = open_files_max()?;
@@ -26,7 +26,7 @@ pub fn connections(setting: &Setting, place: &Path) -> Result<Outcome> {
         )));
     }
     let mut launch = Launch::new(&setting.server, place);
-    launch.options = ["--max-strangers", "20000"].map(str::to_owned).to_vec();
+    launch.options = ["--max-unauthenticated-connections", "20000"].map(str::to_owned).to_vec();
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
     client.database("db")?;
@@ -182,7 +182,7 @@ pub(crate) fn make_large_items(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// The headers that say who asks.
+/// Returns the headers that say who asks.
 pub(crate) fn signed(method: &str, path: &str) -> String {
     let date = date();
     let token = sign(method, path, &date).expect("a path that can be signed");
@@ -225,7 +225,7 @@ pub(crate) fn wait_for(patience: Duration, mut holds: impl FnMut() -> Result<boo
     Ok(())
 }
 
-/// A figure of the metrics page, its samples added up.
+/// Returns a figure of the metrics page, its samples added up.
 pub(crate) fn metric(server: &Server, name: &str) -> Result<u64> {
     let page = Client::connect(&server.address)?.request("GET", "/metrics", "", "")?.expect(200)?;
     let samples = page.body.lines().filter(|line| line.starts_with(name) && !line.starts_with('#'));
@@ -233,7 +233,7 @@ pub(crate) fn metric(server: &Server, name: &str) -> Result<u64> {
     Ok(values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
 }
 
-/// Without the one that asks.
+/// Returns the number of open connections without that of the caller.
 pub(crate) fn open_connections(server: &Server) -> Result<u64> {
     Ok(metric(server, "bolide_connections_open")?.saturating_sub(1))
 }
@@ -242,7 +242,7 @@ pub(crate) fn held_bytes(server: &Server) -> Result<u64> {
     metric(server, "bolide_held_bytes")
 }
 
-/// As many files as this process, and a server that it starts, may have open.
+/// Returns the limit of open files of this process and the servers it starts.
 fn open_files_max() -> Result<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits")?;
     let line = limits.lines().find(|line| line.starts_with("Max open files")).context("no such limit")?;

@@ -1,7 +1,7 @@
 //! Power loss: the server's writes and syncs are recorded while it works, then the disk is rebuilt as it may be if the power
 //! goes after this sync or that, and the real binary has to make of it what was acknowledged until then.
 //!
-//! A write counts as acknowledged if its answer was there before the sync that comes next had ended: nobody can have been
+//! A write counts as acknowledged if its answer was there before the sync that comes next had ended: no client can have been
 //! waiting for that one.
 
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::ledger::wall_clock;
 use crate::process::{Launch, Server};
 use crate::recording::{self, Act, Event, Recorder};
 use crate::times::Ttl;
-use crate::verify::{self, Everybody, Feeds};
+use crate::verify::{self, Feeds, Writers};
 use crate::world::{CONTAINERS, World};
 use crate::writer::Step;
 use crate::{Effort, Outcome, Setting};
 
-/// Nothing is killed by a default while the disks are looked at.
+/// Nothing is expired by a default while the disks are looked at.
 const RULES: [Ttl; CONTAINERS.len()] = [Ttl::Infinite; CONTAINERS.len()];
 const WRITERS: usize = 3;
 const WIRE_WRITERS: usize = 1;
@@ -72,7 +72,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
                 compared += items;
                 std::fs::remove_dir_all(&to)?;
             }
-            // It is kept, and the others are looked at all the same: what they have in common tells the cause.
+            // The failure is kept and the other cases are checked too: what they have in common shows the cause.
             Err(error) => {
                 println!("  after sync {number} of {}, loss {loss:?}: {error:#}", syncs.len());
                 std::fs::rename(&to, place.join(format!("lost-{number}-{loss:?}")))?;
@@ -98,44 +98,44 @@ fn is_sync(event: &Event) -> bool {
     matches!(event.act, Act::SyncFile(_) | Act::SyncDirectory(_))
 }
 
-/// A server's life, and what was known of it at which moment.
+/// The recording of a server, and the acknowledged state at each moment.
 struct Recorded {
     events: Vec<Event>,
-    everybody: Everybody,
+    everybody: Writers,
     /// The data directory.
     root: PathBuf,
     /// From when on the containers are there.
     made: f64,
 }
 
-/// Lets a traced server work: from an empty directory, over a stop in order and a kill, to tables that are rewritten.
+/// Lets a traced server work: from an empty directory, over an orderly stop and a kill, to tables that are rewritten.
 fn record(setting: &Setting, place: &Path, random: &mut Rng) -> Result<Recorded> {
     let mut launch = Launch::new(&setting.server, place);
     let mut recorder = Recorder::new(&launch.data);
     let world = World::with_rules(RULES);
-    let mut everybody = Everybody::new(WRITERS, WIRE_WRITERS, random);
+    let mut everybody = Writers::new(WRITERS, WIRE_WRITERS, random);
     everybody.remember();
     let mut made = 0.0;
     let steps = if setting.effort == Effort::Quick { 15 } else { 60 };
-    for life in Life::ALL {
+    for life in RecordedRun::ALL {
         let file = place.join(format!("{life:?}.strace"));
         launch.wrapper = recording::wrapper(&file);
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.read_clock(&mut client)?;
-        if life == Life::First {
+        if life == RecordedRun::First {
             world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
             made = wall_clock();
         } else {
             verify::everything(&world, &server, &mut everybody, Feeds::LeftAlone)?;
         }
         write(&world, &server, &mut everybody, steps)?;
-        if life == Life::Rewriting && setting.effort != Effort::Quick {
+        if life == RecordedRun::Rewriting && setting.effort != Effort::Quick {
             rewrite(&world, &mut client, &mut everybody)?;
             write(&world, &server, &mut everybody, steps)?;
         }
         let process = server.id();
-        if life == Life::Killed {
+        if life == RecordedRun::Killed {
             server.kill()?;
         } else {
             let status = server.stop(PATIENCE)?;
@@ -147,22 +147,23 @@ fn record(setting: &Setting, place: &Path, random: &mut Rng) -> Result<Recorded>
     Ok(Recorded { events: recorder.events, everybody, root: launch.data, made })
 }
 
-/// What the recorded processes are about.
+/// The content of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum RecordedRun {
     First,
     Killed,
     Rewriting,
     Last,
 }
 
-impl Life {
-    const ALL: [Life; 4] = [Life::First, Life::Killed, Life::Rewriting, Life::Last];
+impl RecordedRun {
+    const ALL: [RecordedRun; 4] =
+        [RecordedRun::First, RecordedRun::Killed, RecordedRun::Rewriting, RecordedRun::Last];
 }
 
-/// Everybody takes so many steps at once.
-fn write(world: &World, server: &Server, everybody: &mut Everybody, steps: usize) -> Result<()> {
-    let Everybody { writers, wire_writers, .. } = everybody;
+/// Every writer runs this many steps concurrently.
+fn write(world: &World, server: &Server, everybody: &mut Writers, steps: usize) -> Result<()> {
+    let Writers { writers, wire_writers, .. } = everybody;
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for writer in writers {
@@ -187,7 +188,7 @@ fn answered(step: &Step) -> Result<()> {
 }
 
 /// Has the store end its journal and rewrite its tables, and waits until it did.
-fn rewrite(world: &World, client: &mut Client, everybody: &mut Everybody) -> Result<()> {
+fn rewrite(world: &World, client: &mut Client, everybody: &mut Writers) -> Result<()> {
     let crowd_writer = everybody.writers.last_mut().context("there are writers")?;
     answered(&crowd_writer.crowd(world, client, 2)?)?;
     disturb::promise(client, Some(2))?;
@@ -199,7 +200,7 @@ fn rewrite(world: &World, client: &mut Client, everybody: &mut Everybody) -> Res
     disturb::promise(client, None)
 }
 
-/// Opens what is left and compares it with what was acknowledged; how many items.
+/// Opens the remaining files and compares them with the acknowledged state; returns the number of items.
 fn reopen(setting: &Setting, to: &Path, recorded: &Recorded, until: f64) -> Result<u64> {
     let launch = Launch::new(&setting.server, to);
     let server = launch.start()?;

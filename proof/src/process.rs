@@ -1,4 +1,4 @@
-//! The server as a process: what it is started with, where it listens, how it ends, what it logged.
+//! The server process: arguments, ports, exit, log.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -19,12 +19,12 @@ pub struct Launch {
     pub log: PathBuf,
     /// Further options of `bolide serve`.
     pub options: Vec<String>,
-    /// What is put before the command, such as strace with its options.
+    /// The command prefix, such as strace with its options.
     pub wrapper: Vec<OsString>,
 }
 
 impl Launch {
-    /// A server with a test clock, its data and its log within `place`.
+    /// Creates a server with a test clock, its data and its log within `place`.
     pub fn new(binary: &Path, place: &Path) -> Launch {
         Launch {
             binary: binary.to_owned(),
@@ -73,12 +73,12 @@ impl Launch {
         Ok(Server { child, address, mongo })
     }
 
-    /// Everything that was logged.
+    /// Returns the log.
     pub fn logged(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The end of the log.
+    /// Returns the end of the log.
     pub fn last_words(&self) -> String {
         let log = self.logged();
         let lines: Vec<&str> = log.lines().collect();
@@ -123,23 +123,23 @@ pub struct Server {
 }
 
 impl Server {
-    /// The process's number.
+    /// Returns the process's number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// SIGKILL, now; whether it was still running.
+    /// Sends SIGKILL; returns whether the process was still running.
     pub fn kill(mut self) -> Result<bool> {
         self.child.kill()?;
         Ok(self.child.wait()?.code().is_none())
     }
 
-    /// Whether it ended by itself.
+    /// Returns whether it ended by itself.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// SIGTERM; how it ended.
+    /// Sends SIGTERM and returns the exit status.
     pub fn stop(mut self, patience: Duration) -> Result<ExitStatus> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
         let begun = Instant::now();

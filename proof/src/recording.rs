@@ -1,7 +1,7 @@
-//! What a process did to its files, as strace wrote it down.
+//! The file operations of a process, as recorded by strace.
 //!
 //! All strings are in hexadecimal (`-xx`), so that a line has no quote, bracket or comma but those of strace itself.
-//! What is not understood is an error: a state that was built without it would prove nothing.
+//! An unknown call is an error: a state that was built without it would prove nothing.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ pub struct Event {
     pub act: Act,
 }
 
-/// The command that records a process into `file`.
+/// Returns the command that records a process into `file`.
 pub fn wrapper(file: &Path) -> Vec<OsString> {
     // The tracer is a grandchild (-D): the server stays our own child, which we can kill.
     let mut words: Vec<OsString> = ["strace", "-D", "-f", "-y", "-ttt", "-T", "-xx", "-s", "67108864", "-e"]
@@ -53,7 +53,7 @@ pub fn wrapper(file: &Path) -> Vec<OsString> {
     words
 }
 
-/// Whether strace is there.
+/// Returns `true` if strace is there.
 pub fn is_possible() -> bool {
     std::process::Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success())
 }
@@ -73,7 +73,7 @@ pub fn wait_for_end(file: &Path, process: u32) -> Result<String> {
     }
 }
 
-/// What is known of the files so far; recordings of several processes, one after the other, go into it.
+/// The state of the files so far, over the recordings of several processes in turn.
 pub struct Recorder {
     root: PathBuf,
     pub events: Vec<Event>,
@@ -103,7 +103,7 @@ impl Recorder {
         }
     }
 
-    /// Adds what a process did.
+    /// Adds the recording of a process.
     pub fn add(&mut self, text: &str) -> Result<()> {
         let mut handles: HashMap<u32, Handle> = HashMap::new();
         let mut unfinished: HashMap<&str, String> = HashMap::new();
@@ -337,7 +337,7 @@ impl Call {
         })
     }
 
-    /// Where a copy goes.
+    /// Returns where a copy goes.
     fn third_descriptor(&self) -> Result<u32> {
         let third = self.arguments.split(", ").nth(2).context("no third argument")?;
         let digits: String = third.chars().take_while(char::is_ascii_digit).collect();

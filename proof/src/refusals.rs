@@ -1,4 +1,4 @@
-//! How long a refusal takes tells nothing about the secret, nor about who exists.
+//! The duration of a refusal reveals nothing about the secret, nor about the existence of a user.
 //!
 //! Two kinds of wrong credentials are sent in turns, so that whatever else the machine does meets both alike; then their
 //! medians are compared. What a stranger could learn in this way, a key from its beginning or the names of users, would show.
@@ -25,7 +25,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(told.join("; ")))
 }
 
-/// A key that is wrong in its first sign, and one that is wrong in its last.
+/// Returns a key that is wrong in its first sign, and one that is wrong in its last.
 fn bearer(server: &Server, rounds: usize) -> Result<String> {
     let mut client = Client::connect(&server.address)?;
     let early = format!("D{}", &KEY[1..]);
@@ -39,7 +39,7 @@ fn bearer(server: &Server, rounds: usize) -> Result<String> {
     })
 }
 
-/// A signature that is wrong in its first byte, and one that is wrong in its last.
+/// Returns a signature that is wrong in its first byte, and one that is wrong in its last.
 fn signature(server: &Server, rounds: usize) -> Result<String> {
     let mut client = Client::connect(&server.address)?;
     let date = date();
@@ -62,8 +62,8 @@ fn signature(server: &Server, rounds: usize) -> Result<String> {
     })
 }
 
-/// A user who exists, and one who does not, as far as the challenge. What comes back to a wrong proof waits for a second, which
-/// hides whatever the time before it tells.
+/// Returns a user who exists, and one who does not, as far as the challenge. What comes back to a wrong proof waits for a
+/// second, which hides whatever the time before it tells.
 fn user(server: &Server, rounds: usize) -> Result<String> {
     let mut wire = WireClient::connect(&server.mongo)?;
     let command = Bson::new().text("createUser", "known").text("pwd", "secret").array("roles", []);

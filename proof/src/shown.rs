@@ -29,7 +29,7 @@ pub fn offset_seconds(client: &mut Client) -> Result<f64> {
     Ok(certain(shown, before, after))
 }
 
-/// How far `shown` lies outside of the time in which it was asked for.
+/// Returns how far `shown` lies outside of the time in which it was asked for.
 fn certain(shown: f64, before: f64, after: f64) -> f64 {
     (shown - after).max(0.0) + (shown - before).min(0.0)
 }

@@ -1,7 +1,7 @@
-//! What a client can know of the server's time, and of the rules by which items die there.
+//! Bounds of the server's time as a client knows them, and the rules by which items expire.
 //!
-//! A client never knows the server's `now` exactly, only bounds of it. So everything here is told twice: what is
-//! certain, and what is possible. What is neither certainly there nor certainly gone proves nothing.
+//! A client never knows the server's `now` exactly, only bounds of it. So every answer has two parts: what is
+//! certain, and what is possible. An item that is neither certainly live nor certainly expired proves nothing.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ impl Clock {
         self.origin.elapsed().as_secs_f64()
     }
 
-    /// A moment to begin a reading at.
+    /// Returns a moment to begin a reading at.
     pub fn begin(&self) -> f64 {
         self.elapsed()
     }
@@ -73,9 +73,9 @@ pub enum Ttl {
     Seconds(i64),
 }
 
-/// What an item says of its own death.
+/// What an item says of its own expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Death {
+pub enum ItemExpiry {
     /// `ttl` is -1.
     Never,
     /// The instant follows from its own `ttl`, or from a date.
@@ -99,13 +99,13 @@ pub struct Rules(Vec<Stretch>);
 const ALWAYS: Span = Span { low: i64::MIN, high: i64::MAX };
 
 impl Rules {
-    /// A rule since ever.
+    /// Creates a rule since ever.
     pub fn new(ttl: Ttl) -> Rules {
         let from = Span { low: i64::MIN, high: i64::MIN };
         Rules(vec![Stretch { ttl, from, until: Span { low: i64::MAX, high: i64::MAX } }])
     }
 
-    /// The rule in force, as far as known.
+    /// Returns the rule in force, as far as known.
     pub fn last(&self) -> Ttl {
         self.0.last().map_or(Ttl::Off, |stretch| stretch.ttl)
     }
@@ -141,14 +141,16 @@ impl Rules {
         }
     }
 
-    /// Whether an item that was alive at `alive` is dead at `now`: certainly, possibly.
-    pub fn dead(&self, death: Death, alive: i64, now: Span) -> (bool, bool) {
+    /// Returns whether an item that was live at `alive` is expired at `now`: certainly, possibly.
+    pub fn dead(&self, death: ItemExpiry, alive: i64, now: Span) -> (bool, bool) {
         let (mut certainly, mut possibly) = (false, false);
         for stretch in &self.0 {
             let deadline = match (death, stretch.ttl) {
-                (Death::Never, _) | (_, Ttl::Off) | (Death::Inherited(_), Ttl::Infinite) => continue,
-                (Death::At(deadline), _) => deadline,
-                (Death::Inherited(written), Ttl::Seconds(seconds)) => written + seconds,
+                (ItemExpiry::Never, _) | (_, Ttl::Off) | (ItemExpiry::Inherited(_), Ttl::Infinite) => {
+                    continue;
+                }
+                (ItemExpiry::At(deadline), _) => deadline,
+                (ItemExpiry::Inherited(written), Ttl::Seconds(seconds)) => written + seconds,
             };
             certainly |= stretch.until.low.min(now.low) >= stretch.from.high.max(deadline);
             possibly |= stretch.until.high.min(now.high) >= stretch.from.low.max(deadline).max(alive);
@@ -169,18 +171,18 @@ mod tests {
     fn a_deadline_counts_unless_the_rule_is_off() {
         for (ttl, expected) in [(Ttl::Off, false), (Ttl::Infinite, true), (Ttl::Seconds(500), true)] {
             let rules = Rules::new(ttl);
-            assert_eq!(rules.dead(Death::At(100), 0, at(100)), (expected, expected));
-            assert_eq!(rules.dead(Death::At(100), 0, at(99)), (false, false));
-            assert_eq!(rules.dead(Death::Never, 0, at(99_999)), (false, false));
+            assert_eq!(rules.dead(ItemExpiry::At(100), 0, at(100)), (expected, expected));
+            assert_eq!(rules.dead(ItemExpiry::At(100), 0, at(99)), (false, false));
+            assert_eq!(rules.dead(ItemExpiry::Never, 0, at(99_999)), (false, false));
         }
-        assert_eq!(Rules::new(Ttl::Seconds(5)).dead(Death::Inherited(10), 0, at(15)), (true, true));
-        assert_eq!(Rules::new(Ttl::Infinite).dead(Death::Inherited(10), 0, at(15)), (false, false));
+        assert_eq!(Rules::new(Ttl::Seconds(5)).dead(ItemExpiry::Inherited(10), 0, at(15)), (true, true));
+        assert_eq!(Rules::new(Ttl::Infinite).dead(ItemExpiry::Inherited(10), 0, at(15)), (false, false));
     }
 
     #[test]
     fn between_two_bounds_nothing_is_certain() {
         let rules = Rules::new(Ttl::Infinite);
-        assert_eq!(rules.dead(Death::At(100), 0, Span { low: 98, high: 101 }), (false, true));
+        assert_eq!(rules.dead(ItemExpiry::At(100), 0, Span { low: 98, high: 101 }), (false, true));
     }
 
     #[test]
@@ -188,15 +190,19 @@ mod tests {
         let mut rules = Rules::new(Ttl::Seconds(5));
         rules.changing(Ttl::Off, at(20));
         assert_eq!(
-            rules.dead(Death::Inherited(10), 0, at(21)),
+            rules.dead(ItemExpiry::Inherited(10), 0, at(21)),
             (true, true),
             "while it is being changed, too"
         );
         rules.changed(at(22));
-        assert_eq!(rules.dead(Death::Inherited(10), 0, at(99)), (true, true));
-        assert_eq!(rules.dead(Death::Inherited(16), 0, at(99)), (false, true), "it may have died at 21");
-        assert_eq!(rules.dead(Death::Inherited(16), 23, at(99)), (false, false), "but was seen alive later");
-        assert_eq!(rules.dead(Death::Inherited(18), 0, at(99)), (false, false));
+        assert_eq!(rules.dead(ItemExpiry::Inherited(10), 0, at(99)), (true, true));
+        assert_eq!(rules.dead(ItemExpiry::Inherited(16), 0, at(99)), (false, true), "it may have died at 21");
+        assert_eq!(
+            rules.dead(ItemExpiry::Inherited(16), 23, at(99)),
+            (false, false),
+            "but was seen alive later"
+        );
+        assert_eq!(rules.dead(ItemExpiry::Inherited(18), 0, at(99)), (false, false));
     }
 
     #[test]
@@ -204,6 +210,6 @@ mod tests {
         let mut rules = Rules::new(Ttl::Seconds(5));
         rules.changing(Ttl::Off, at(20));
         rules.unchanged();
-        assert_eq!(rules.dead(Death::Inherited(30), 0, at(40)), (true, true));
+        assert_eq!(rules.dead(ItemExpiry::Inherited(30), 0, at(40)), (true, true));
     }
 }

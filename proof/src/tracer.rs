@@ -1,4 +1,4 @@
-//! strace as the one who lets operations of a running process fail, and writes down which.
+//! strace as fault injector: it makes operations of a running process fail and records which.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,7 +20,7 @@ pub struct Injection {
 }
 
 impl Injection {
-    /// The words that strace understands, its record going to `file`. If `paths` are given, only calls on these count.
+    /// Returns the words that strace understands, its record going to `file`. If `paths` are given, only calls on these count.
     pub fn words(&self, file: &Path, paths: &[PathBuf]) -> Vec<std::ffi::OsString> {
         let Injection { call, error, number } = self;
         let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}:when={number}"));
@@ -32,7 +32,7 @@ impl Injection {
         words
     }
 
-    /// What the operating system calls the error.
+    /// Returns what the operating system calls the error.
     pub fn text(&self) -> &'static str {
         match self.error {
             "ENOSPC" => "No space left on device",
@@ -41,13 +41,13 @@ impl Injection {
     }
 }
 
-/// The first call that was let fail, as strace tells it.
+/// Returns the first call that was let fail, as strace tells it.
 pub fn struck(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().find(|line| line.contains(INJECTED)).map(str::to_owned)
 }
 
-/// Whose calls fail.
+/// The threads whose calls fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
     Named(&'static str),
@@ -126,7 +126,7 @@ fn is_held(process: u32, thread: u32, tracer: u32) -> bool {
     status.map_or(true, |status| status.contains(&format!("TracerPid:\t{tracer}\n")))
 }
 
-/// The threads of a process, each with its name.
+/// Returns the threads of a process, each with its name.
 fn threads(process: u32) -> Result<Vec<(u32, String)>> {
     let mut threads = Vec::new();
     for entry in std::fs::read_dir(format!("/proc/{process}/task"))? {

@@ -1,4 +1,4 @@
-//! After a restart: everything that was acknowledged is there, nothing else is, and the feeds tell the same.
+//! Verification after a restart: exactly the acknowledged state is there, and the feeds agree.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use crate::ledger::{Entry, Presence, Settled, Version};
 use crate::process::Server;
 use crate::times::{Rules, Span};
 use crate::wire_writer::WireWriter;
-use crate::world::{self, CONTAINERS, Told, WITH_FEED, World};
+use crate::world::{self, CONTAINERS, FeedState, WITH_FEED, World};
 use crate::writer::{Item, Writer};
 
-/// Everybody who writes, and what the feeds told.
-pub struct Everybody {
+/// All writers, and the events of the feeds.
+pub struct Writers {
     pub writers: Vec<Writer>,
     pub wire_writers: Vec<WireWriter>,
-    pub told: [Told; WITH_FEED.len()],
+    pub told: [FeedState; WITH_FEED.len()],
 }
 
-/// What is compared with the feeds.
+/// The state that is compared with the feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feeds {
     Compared,
@@ -28,10 +28,10 @@ pub enum Feeds {
     LeftAlone,
 }
 
-impl Everybody {
-    /// So many writers of each API, and one more of the NoSQL API for whoever disturbs.
-    pub fn new(writers: usize, wire_writers: usize, random: &mut Rng) -> Everybody {
-        Everybody {
+impl Writers {
+    /// Creates this many writers of each API, and one more of the NoSQL API for the disturber.
+    pub fn new(writers: usize, wire_writers: usize, random: &mut Rng) -> Writers {
+        Writers {
             writers: (0..=writers).map(|number| Writer::new(number, random.fork())).collect(),
             wire_writers: (0..wire_writers).map(|number| WireWriter::new(number, random.fork())).collect(),
             told: Default::default(),
@@ -43,20 +43,20 @@ impl Everybody {
         nosql.chain(self.wire_writers.iter_mut().flat_map(|writer| &mut writer.items))
     }
 
-    /// From now on everybody remembers when what was known.
+    /// Starts recording the time of each acknowledged state.
     pub fn remember(&mut self) {
         self.items_mut().for_each(|item| item.entry.begin_past());
     }
 
-    /// Nobody remembers any more.
+    /// Stops recording.
     pub fn forget(&mut self) {
         self.items_mut().for_each(|item| item.entry.past = None);
     }
 
-    /// What everybody knew at a moment.
-    pub fn as_of(&self, moment: f64) -> Everybody {
+    /// Returns the acknowledged state of all writers at a moment.
+    pub fn as_of(&self, moment: f64) -> Writers {
         let (writers, wire_writers) = (self.writers.clone(), self.wire_writers.clone());
-        let mut then = Everybody { writers, wire_writers, told: Default::default() };
+        let mut then = Writers { writers, wire_writers, told: Default::default() };
         then.items_mut().for_each(|item| item.entry = item.entry.as_of(moment));
         then
     }
@@ -72,7 +72,7 @@ impl Everybody {
         self.wire_writers.iter().map(|writer| writer.transactions).sum()
     }
 
-    /// Whether a write is on its way.
+    /// Returns `true` if a write is on its way.
     pub fn is_writing(&self) -> bool {
         let nosql = self.writers.iter().flat_map(|writer| writer.items.iter().flatten());
         let wire = self.wire_writers.iter().flat_map(|writer| &writer.items);
@@ -80,7 +80,7 @@ impl Everybody {
     }
 }
 
-/// What was looked at.
+/// The figures of a comparison.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Compared {
     pub items: u64,
@@ -110,13 +110,8 @@ impl Groups {
     }
 }
 
-/// Compares everything with a server on which nobody writes.
-pub fn everything(
-    world: &World,
-    server: &Server,
-    everybody: &mut Everybody,
-    feeds: Feeds,
-) -> Result<Compared> {
+/// Compares the ledger with a server without concurrent writes.
+pub fn everything(world: &World, server: &Server, everybody: &mut Writers, feeds: Feeds) -> Result<Compared> {
     let mut compared = Compared::default();
     let mut client = Client::connect(&server.address)?;
     world.read_clock(&mut client)?;
@@ -203,7 +198,7 @@ fn documents(
 }
 
 /// Reads an item of each writer in each container by its id: the feed is not the only way to it.
-fn sample(world: &World, client: &mut Client, everybody: &mut Everybody) -> Result<()> {
+fn sample(world: &World, client: &mut Client, everybody: &mut Writers) -> Result<()> {
     for (at, name) in CONTAINERS.iter().enumerate() {
         for writer in &everybody.writers {
             let Some(item) = fastrand::choice(&writer.items[at]) else { continue };

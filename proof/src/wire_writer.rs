@@ -1,4 +1,4 @@
-//! A writer of the MongoDB API: inserts, updates, replacements and deletes of documents of its own, some of which die by
+//! A writer of the MongoDB API: inserts, updates, replacements and deletes of documents of its own, some of which expire by
 //! a TTL index on a date, and transactions of several of them.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use crate::items;
 use crate::ledger::{Attempt, Change, Entry, Presence, Version};
-use crate::times::{Death, Span};
+use crate::times::{ItemExpiry, Span};
 use crate::world::{DATABASE, World};
 use crate::writer::{Item, Step};
 
@@ -91,11 +91,11 @@ impl WireWriter {
             let (rev, size) = (world.number(), self.random.usize(20..400));
             let dies = (self.random.u8(..3) == 0).then(|| world.now().high + self.random.i64(2..60));
             let Item { id, entry } = &self.items[at];
-            let stays = entry.version.is_some_and(|version| version.death == Death::Never);
+            let stays = entry.version.is_some_and(|version| version.death == ItemExpiry::Never);
             let (command, version) = if stays && self.random.bool() {
                 (command(Act::Delete, id, rev, size, dies), None)
             } else {
-                let death = dies.map_or(Death::Never, Death::At);
+                let death = dies.map_or(ItemExpiry::Never, ItemExpiry::At);
                 (upsert(id, rev, size, dies), Some(Version { rev, death, alive: i64::MIN }))
             };
             let mut command = self.within(command, number);
@@ -117,7 +117,7 @@ impl WireWriter {
         self.commit(wire, number, &changes)
     }
 
-    /// Ends a transaction with these changes: each document's version, if any, and whether it may die.
+    /// Ends a transaction with these changes: each document's version, if any, and whether it may expire.
     fn commit(
         &mut self,
         wire: &mut WireClient,
@@ -148,7 +148,7 @@ impl WireWriter {
         Ok(Step::Answered)
     }
 
-    /// A command as a part of the transaction of that number.
+    /// Returns a command as a part of the transaction of that number.
     fn within(&self, command: Bson, number: u64) -> Bson {
         // A document of one field: a UUID of 16 bytes, which is of kind 5 and subtype 4.
         let session =
@@ -157,7 +157,7 @@ impl WireWriter {
     }
 }
 
-/// A replacement of whatever is there.
+/// Returns a replacement of whatever is there.
 fn upsert(id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson {
     let statement = Bson::new()
         .document("q", Bson::new().text("_id", id))
@@ -246,11 +246,11 @@ fn judge(
         (Act::Delete, _) => entry.acknowledged(Change::Delete, None),
         (Act::Set, _) => {
             // Only the numbers are set: the date stays.
-            let death = entry.version.map_or(Death::Never, |version| version.death);
+            let death = entry.version.map_or(ItemExpiry::Never, |version| version.death);
             entry.acknowledged(Change::Put(rev), Some(Version { rev, death, alive: i64::MIN }));
         }
         _ => {
-            let death = dies.map_or(Death::Never, Death::At);
+            let death = dies.map_or(ItemExpiry::Never, ItemExpiry::At);
             entry.acknowledged(Change::Put(rev), Some(Version { rev, death, alive: i64::MIN }));
         }
     }

@@ -1,11 +1,11 @@
-//! What is written to: three containers and a collection, and what everybody knows of them.
+//! The containers and the collection under test, and the shared state of the writers.
 //!
 //! | name | what it is for |
 //! |---|---|
 //! | `versions` | a feed of all versions; items with a `ttl` of their own |
 //! | `policy` | a feed, and a `defaultTtl` that changes under the items |
 //! | `bulk` | larger items in batches, index builds, mass expiry, rewriting of tables |
-//! | collection `c` | the MongoDB API; documents die by a TTL index on a date |
+//! | collection `c` | the MongoDB API; documents expire by a TTL index on a date |
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ impl std::error::Error for Lost {}
 /// What all writers share.
 pub struct World {
     pub clock: Mutex<Clock>,
-    /// The latest time that the server ever told.
+    /// The latest time that the server ever returned.
     shown: AtomicI64,
     pub rules: [Mutex<Rules>; CONTAINERS.len()],
     /// Of the collection: dates always count.
@@ -58,9 +58,9 @@ pub struct World {
     numbers: AtomicU64,
 }
 
-/// Where the consumer of a feed is, and what it was told of each item and has not been compared yet.
+/// The position of a feed's consumer, and the events that are not compared yet.
 #[derive(Default)]
-pub struct Told {
+pub struct FeedState {
     pub position: String,
     pub events: HashMap<String, Vec<Event>>,
 }
@@ -72,7 +72,7 @@ impl Default for World {
 }
 
 impl World {
-    /// One in which the containers have these rules from the beginning.
+    /// Returns one in which the containers have these rules from the beginning.
     pub fn with_rules(rules: [Ttl; CONTAINERS.len()]) -> World {
         World {
             clock: Mutex::default(),
@@ -84,13 +84,13 @@ impl World {
         }
     }
 
-    /// The same rules on another server, whose time is its own.
+    /// Returns the same rules on another server, whose time is its own.
     pub fn elsewhere(&self) -> World {
         let rules = std::array::from_fn(|at| Mutex::new(self.rules[at].lock().clone()));
         World { rules, ..World::default() }
     }
 
-    /// A number that nobody has had: of a version, or of writes that belong together.
+    /// Returns an unused number for a version or a group of writes.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -123,7 +123,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether a change of container `policy` is on its way.
+    /// Returns `true` if a change of container `policy` is on its way.
     pub fn is_changing_policy(&self) -> bool {
         self.changing.lock().is_some()
     }
@@ -188,7 +188,7 @@ pub enum Indexed {
     Numbers,
 }
 
-/// A container's definition.
+/// Returns a container's definition.
 pub fn definition(name: &str, ttl: Ttl, indexed: Indexed) -> String {
     let ttl = match ttl {
         Ttl::Off => String::new(),
@@ -213,7 +213,7 @@ pub fn definition(name: &str, ttl: Ttl, indexed: Indexed) -> String {
     )
 }
 
-/// Everything that is alive in a container, by id, with the version it is of.
+/// Everything that is live in a container, by id, with the version it is of.
 pub fn living(client: &mut Client, container: &str, alive: i64) -> Result<HashMap<String, Version>> {
     let mut found = HashMap::new();
     let mut position = String::new();
@@ -232,7 +232,7 @@ pub fn living(client: &mut Client, container: &str, alive: i64) -> Result<HashMa
 }
 
 /// Reads a feed of all versions to its end; the position moves with every page that was understood.
-pub fn follow(client: &mut Client, container: &str, told: &mut Told) -> Result<()> {
+pub fn follow(client: &mut Client, container: &str, told: &mut FeedState) -> Result<()> {
     if told.position.is_empty() {
         "*".clone_into(&mut told.position);
     }
@@ -248,7 +248,7 @@ pub fn follow(client: &mut Client, container: &str, told: &mut Told) -> Result<(
     Ok(())
 }
 
-/// One page, none at the end.
+/// Returns one page, none at the end.
 fn feed_page(
     client: &mut Client,
     container: &str,
@@ -278,7 +278,7 @@ fn feed_page(
     Ok(Some(page))
 }
 
-/// Everything that is alive in the collection.
+/// Everything that is live in the collection.
 pub fn living_documents(wire: &mut WireClient, alive: i64) -> Result<HashMap<String, Version>> {
     let mut found = HashMap::new();
     let find = Bson::new().text("find", "c").document("filter", Bson::new()).int("batchSize", 100_000);

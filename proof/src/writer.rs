@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::items::{self, Wanted};
 use crate::ledger::{Attempt, Change, Entry, Presence};
-use crate::times::{Death, Span};
+use crate::times::{ItemExpiry, Span};
 use crate::world::{BULK, CONTAINERS, POLICY, World};
 
 /// Items of a writer in each container.
@@ -84,7 +84,7 @@ impl Writer {
         self.one(world, client, container, at, act)
     }
 
-    /// Whether no write of it is on its way.
+    /// Returns `true` if no write of it is on its way.
     fn is_free(&self, container: usize, at: usize) -> bool {
         self.items[container][at].entry.attempt.is_none()
     }
@@ -147,7 +147,7 @@ impl Writer {
         for &at in &chosen {
             let (rev, size, wanted) = (world.number(), self.size(container), self.wanted(container));
             let (pk, Item { id, entry }) = (self.pk(), self.items[container][at].clone());
-            let stays = entry.version.is_some_and(|version| version.death == Death::Never);
+            let stays = entry.version.is_some_and(|version| version.death == ItemExpiry::Never);
             let there = stays && entry.presence(&world.rules[container].lock(), now) == Presence::There;
             let (change, operation) = if there && self.random.bool() {
                 (Change::Delete, format!("{{\"operationType\":\"Delete\",\"id\":\"{id}\"}}"))
@@ -161,7 +161,7 @@ impl Writer {
         self.send_batch(client, container, &chosen, &operations)
     }
 
-    /// A hundred new items that die after so many seconds.
+    /// Returns a hundred new items that expire after so many seconds.
     pub fn crowd(&mut self, world: &World, client: &mut Client, seconds: i64) -> Result<Step> {
         let group = world.number();
         let first = self.items[BULK].len();

@@ -1,4 +1,4 @@
-//! What no server can go below.
+//! Lower bounds for any server.
 //!
 //! ```text
 //! bolide-baselines http ADDRESS                          HTTP with the server's settings and an empty handler

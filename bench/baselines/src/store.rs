@@ -86,7 +86,7 @@ fn options(path: &Path) -> EmbeddedOptions {
     EmbeddedOptions::new(path, ClockOptions::new(Arc::new(RealClock::new())))
 }
 
-/// All entries of a store by keyspace, and how many documents there are.
+/// Returns all entries of a store by keyspace, and how many documents there are.
 fn read(data: &Path) -> Result<(Vec<Deck>, u64)> {
     let store = EmbeddedStore::open(options(data)).context("cannot open what the server left")?;
     let snapshot = store.snapshot()?;

@@ -18,7 +18,7 @@ pub async fn serve(address: &str) -> Result<()> {
         socket.set_nodelay(true)?;
         let answer = answer.clone();
         tokio::spawn(async move {
-            // Whoever leaves is done.
+            // A client that leaves is done.
             let _ = talk(socket, &answer).await;
         });
     }

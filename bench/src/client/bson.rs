@@ -46,12 +46,12 @@ impl Bson {
         self.with(3, name, &value.finish())
     }
 
-    /// A finished document as it is.
+    /// Returns a finished document as it is.
     pub fn raw(self, name: &str, value: &[u8]) -> Bson {
         self.with(3, name, value)
     }
 
-    /// An array of finished documents.
+    /// Returns an array of finished documents.
     pub fn array(self, name: &str, values: impl IntoIterator<Item = Vec<u8>>) -> Bson {
         let mut inner = Bson::new();
         for (at, value) in values.into_iter().enumerate() {
@@ -60,7 +60,7 @@ impl Bson {
         self.with(4, name, &inner.finish())
     }
 
-    /// An array whose elements are named by their places already.
+    /// Returns an array whose elements are named by their places already.
     pub fn array_of(self, name: &str, elements: Bson) -> Bson {
         self.with(4, name, &elements.finish())
     }
@@ -99,7 +99,7 @@ impl Bson {
     }
 }
 
-/// A value that was read; what nobody here asks for is `Other`, with its bytes.
+/// A value that was read; a type that the benchmark does not use is `Other`, with its bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     Double(f64),
@@ -114,7 +114,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The field of that name of a document.
+    /// Returns the field of that name of a document.
     pub fn field(document: &'a [u8], name: &str) -> Result<Option<Value<'a>>> {
         for field in Fields::of(document)? {
             let (found, value) = field?;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use calendar::http_date;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
@@ -15,7 +16,7 @@ use sha2::Sha256;
 pub const KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// What was answered.
+/// An answer.
 pub struct Answer {
     pub status: u16,
     pub charge: f64,
@@ -29,7 +30,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The number behind the first member of that name.
+    /// Returns the number behind the first member of that name.
     pub fn number(&self, name: &str) -> Option<u64> {
         let (_, rest) = self.body.split_once(&format!("\"{name}\":"))?;
         rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
@@ -54,12 +55,12 @@ impl Client {
         Ok(Client { stream: BufReader::new(stream), address: address.to_owned() })
     }
 
-    /// A call of the admin API.
+    /// Returns a call of the admin API.
     pub fn admin(&mut self, method: &str, path: &str, body: &str) -> Result<Answer> {
         self.exchange(method, path, &format!("authorization: Bearer {KEY}\r\n"), body)
     }
 
-    /// A signed request with further header lines.
+    /// Returns a signed request with further header lines.
     pub fn request(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
         let date = date();
         let token = sign(method, path, &date)?;
@@ -71,7 +72,7 @@ impl Client {
         )
     }
 
-    /// A request as it is, with the header lines that are given.
+    /// Returns a request as it is, with the header lines that are given.
     pub fn plain(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
         self.exchange(method, path, headers, body)
     }
@@ -169,36 +170,13 @@ impl Client {
     }
 }
 
-/// The machine's date as the protocol wants it.
+/// Returns the machine's date as the protocol wants it.
 pub fn date() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    date_of(seconds)
+    http_date(seconds)
 }
 
-/// Days are counted from 1 March of year 0, so that leap days come last.
-fn date_of(unix_seconds: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
-    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year_of_era + u64::from(month >= 10);
-    format!(
-        "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
-        DAYS[(days % 7) as usize],
-        MONTHS[month as usize],
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
-}
-
-/// The authorization header's value for a request on that path at that date.
+/// Returns the authorization header's value for a request on that path at that date.
 pub fn sign(method: &str, path: &str, date: &str) -> Result<String> {
     let (kind, link) = kind_and_link(path);
     Ok(sign_link(method, kind, &link, &date.to_lowercase()))
@@ -213,7 +191,7 @@ fn kind_and_link(path: &str) -> (&str, String) {
     }
 }
 
-/// The same where the caller knows the parts; method and date in lower case do no harm.
+/// Returns the same where the caller knows the parts; method and date in lower case do no harm.
 pub fn sign_link(method: &str, kind: &str, link: &str, lower_date: &str) -> String {
     static MAC: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
         let key = STANDARD.decode(KEY).expect("a valid key");
@@ -222,7 +200,7 @@ pub fn sign_link(method: &str, kind: &str, link: &str, lower_date: &str) -> Stri
     token(MAC.clone(), method, kind, link, lower_date)
 }
 
-/// The authorization header's value for a request that another key of the account signs.
+/// Returns the authorization header's value for a request that another key of the account signs.
 pub fn sign_with(key: &str, method: &str, path: &str, date: &str) -> Result<String> {
     let (kind, link) = kind_and_link(path);
     let mac = Hmac::new_from_slice(&STANDARD.decode(key)?)?;
@@ -244,16 +222,4 @@ fn token(mut mac: Hmac<Sha256>, method: &str, kind: &str, link: &str, lower_date
         }
     }
     token
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date_of(0), "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(date_of(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
-        assert_eq!(date_of(1_794_778_449), "Sun, 15 Nov 2026 21:34:09 GMT");
-    }
 }

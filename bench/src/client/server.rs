@@ -90,7 +90,7 @@ impl Server {
         Ok(())
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
@@ -100,7 +100,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Where the data lies.
+    /// Returns where the data lies.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -44,7 +44,7 @@ impl WireClient {
         Ok(&self.answer[BODY_AT..])
     }
 
-    /// The last answer, if it tells of success.
+    /// Returns the last answer, if it tells of success.
     pub fn checked(&self) -> Result<&[u8]> {
         let body = self.answer.get(BODY_AT..).context("no answer yet")?;
         let ok = Value::field(body, "ok")?.and_then(|ok| ok.number());
@@ -54,7 +54,7 @@ impl WireClient {
     }
 }
 
-/// An `OP_MSG` of one document.
+/// Returns an `OP_MSG` of one document.
 pub fn message(database: &str, command: Bson) -> Vec<u8> {
     let body = command.text("$db", database).finish();
     let mut message = Vec::with_capacity(BODY_AT + body.len());

@@ -1,4 +1,4 @@
-//! What no server of the protocol can go below: the same loop with an empty handler.
+//! A lower bound for servers of the protocol: the same loop with an empty handler.
 
 use std::path::Path;
 use std::process::Command;

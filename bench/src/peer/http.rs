@@ -64,7 +64,7 @@ impl Http {
         Ok(())
     }
 
-    /// A header of the last answer, by its name in lower case.
+    /// Returns a header of the last answer, by its name in lower case.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let head = std::str::from_utf8(&self.answer[..self.head_end]).ok()?;
         head.split("\r\n").find_map(|line| {

@@ -1,4 +1,4 @@
-//! Whom the generator talks to: one trait for the process, one for a connection, one file for each protocol.
+//! The peers of the generator: one trait for the process, one for a connection, one file for each protocol.
 
 mod cosmos;
 mod floor;
@@ -21,13 +21,13 @@ pub use wire::BolideWire;
 use crate::documents::DataSet;
 use crate::workload::{Kind, Operation};
 
-/// What a report must say about a peer.
+/// The description of a peer in a report.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// What it calls itself, with its version.
+    /// Its name, with its version.
     pub version: String,
     pub settings: String,
-    /// What has happened to a write when it is acknowledged.
+    /// The durability of an acknowledged write.
     pub durability: String,
 }
 
@@ -49,8 +49,8 @@ pub trait Peer: Send + Sync {
 
 /// One kept connection.
 pub trait Connection: Send {
-    /// Runs one operation; an answer that tells of anything but success is an error.
+    /// Runs one operation; any answer but success is an error.
     fn run(&mut self, operation: Operation) -> Result<()>;
-    /// How many documents the last answer had, or the number it told.
+    /// Returns how many documents the last answer had, or the number it told.
     fn rows(&self) -> Result<usize>;
 }

@@ -1,6 +1,6 @@
 //! PostgreSQL with documents as jsonb and a column that says when they expire, over its own wire.
 //!
-//! Every statement is prepared once for a connection; a read looks at the column, so that the dead are not seen.
+//! Every statement is prepared once for a connection; a read looks at the column, so that the expired items are not seen.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -54,7 +54,7 @@ impl Postgres {
         Ok(Postgres { process, port, about })
     }
 
-    /// Where Debian puts the programs.
+    /// Returns where Debian puts the programs.
     pub fn installed() -> Option<PathBuf> {
         let folder = PathBuf::from("/usr/lib/postgresql/15/bin");
         folder.join("initdb").exists().then_some(folder)
@@ -316,7 +316,7 @@ impl Wire {
         }
     }
 
-    /// The next message: its kind, and where its body lies.
+    /// Returns the next message: its kind, and where its body lies.
     fn next(&mut self) -> Result<(u8, usize, usize)> {
         loop {
             let held = &self.input[self.at..];

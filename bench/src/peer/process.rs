@@ -92,7 +92,7 @@ fn children(parent: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// What the files below a folder take on disk.
+/// Returns what the files below a folder take on disk.
 pub(super) fn folder_bytes(folder: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let (mut bytes, mut waiting) = (0, vec![folder.to_path_buf()]);
@@ -111,19 +111,19 @@ pub(super) fn folder_bytes(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub(super) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A folder's name that nobody has.
+/// Returns an unused folder name.
 pub(super) fn new_folder(of: &str) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("bolide-bench-{of}-{}-{number}", std::process::id()))
 }
 
-/// The first line that a program prints.
+/// Returns the first line that a program prints.
 pub(super) fn first_line(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::null()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! Bolide over signed REST. The same requests go to whoever speaks the protocol.
+//! Bolide over signed REST. The same requests go to every server of the protocol.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -249,7 +249,7 @@ impl RestConnection {
         }
     }
 
-    /// The change feed from where the last call on this connection ended; the first begins now.
+    /// Returns the change feed from where the last call on this connection ended; the first begins now.
     fn tail(&mut self) -> Result<u16> {
         let from = if self.etag.is_empty() { "*" } else { &self.etag };
         let headers = format!(

@@ -143,7 +143,7 @@ impl WireConnection {
         }
     }
 
-    /// What the change stream has by now; the first call opens it.
+    /// Returns what the change stream has by now; the first call opens it.
     fn tail(&self) -> Bson {
         match self.cursor {
             None => {

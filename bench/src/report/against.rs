@@ -44,7 +44,7 @@ fn current(results: &Results) -> Costs {
     costs
 }
 
-/// The costs in a table that an earlier run has written.
+/// Returns the costs in a table that an earlier run has written.
 fn read(text: &str) -> Costs {
     let mut costs = Costs::new();
     for line in text.lines() {

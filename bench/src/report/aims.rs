@@ -1,4 +1,4 @@
-//! What was aimed at, and by how much it is met or missed.
+//! The goals, and by how much they are met or missed.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use bolide_bench::workload::Kind;
 
 use super::main_figures;
 use crate::compare::Results;
-use crate::purge::Storm;
+use crate::purge::StormEffect;
 
 const REST: &str = "bolide rest";
 const ONE_PATH: &str = "bolide rest, one path";
@@ -118,7 +118,7 @@ fn ratios(results: &Results) -> Vec<Aim> {
 fn expired(results: &Results) -> Vec<Aim> {
     let storm = results.storm.as_ref();
     let items = storm.map_or("items".to_owned(), |storm| format!("{} items", storm.items));
-    let aim = |what: &str, at_most: f64, found: fn(&Storm) -> f64, unit| Aim {
+    let aim = |what: &str, at_most: f64, found: fn(&StormEffect) -> f64, unit| Aim {
         what: format!("mass expiry of {items}: {what}"),
         at_most,
         // A ratio of what could not be measured is no number.

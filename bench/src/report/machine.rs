@@ -1,4 +1,4 @@
-//! What the machine is, so that figures can be judged.
+//! The description of the machine.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn describe() -> String {
     )
 }
 
-/// The value of the first line of that name.
+/// Returns the value of the first line of that name.
 fn line_of(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -32,7 +32,7 @@ pub fn load_average() -> String {
     text.split(' ').take(3).collect::<Vec<_>>().join(", ")
 }
 
-/// What a small write and its sync take.
+/// Returns what a small write and its sync take.
 pub(super) fn sync_cost(folder: &Path) -> String {
     match syncs(&folder.join("sync-probe")) {
         Ok(mut times) => {

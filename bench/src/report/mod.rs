@@ -1,4 +1,4 @@
-//! The report: tables, plots, what was aimed at and what was missed, and every run that went badly.
+//! The report: tables, plots, goals met and missed, and every bad run.
 //!
 //! Everything in it is generated; what people have to say about it stands in docs/benchmarks/README.md.
 
@@ -80,7 +80,7 @@ fn head(text: &mut String, options: &Options, results: &Results, load_before: &s
     text.push('\n');
 }
 
-/// The middle figures of a peer in the main part.
+/// Returns the middle figures of a peer in the main part.
 fn main_figures<'a>(results: &'a Results, kind: Kind, peer: &str) -> Option<&'a Figures> {
     let found = |run: &&Run| run.section == Section::Main && run.kind == kind && run.peer == peer;
     results.runs.iter().find(found).and_then(Run::middle)

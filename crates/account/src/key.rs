@@ -1,4 +1,4 @@
-//! One key: base64 text to people and passwords, bytes to signatures.
+//! One account key: base64 text in configuration and passwords, bytes in signatures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Bytes of a key that is made here; the service's have as many.
+/// The length of a generated key, the same as in Azure.
 const RANDOM_BYTES: usize = 64;
 
 /// The key that every Cosmos DB emulator shares.
@@ -33,7 +33,7 @@ struct Secret {
 pub struct BadKey;
 
 impl Key {
-    /// Reads the base64 text of a key; space around it does not belong to it.
+    /// Parses the base64 text of a key; surrounding whitespace is ignored.
     pub fn parse(text: &str) -> Result<Self, BadKey> {
         let text = text.trim();
         let bytes = STANDARD.decode(text).map_err(|_| BadKey)?;
@@ -49,41 +49,41 @@ impl Key {
         })))
     }
 
-    /// A new key that nobody can guess.
+    /// Generates a random key.
     pub(crate) fn random() -> Self {
         let mut bytes = [0; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("the operating system has random bytes");
         Self::parse(&STANDARD.encode(bytes)).expect("this is base64 of many bytes")
     }
 
-    /// The secret itself, for those who must hand it on: to its owner, to disk, to a password check.
+    /// Returns the secret text, for its owner, for the key file and for password checks.
     pub fn reveal(&self) -> &str {
         &self.0.text
     }
 
-    /// How many bits it has.
+    /// Returns the length in bits.
     pub fn bits(&self) -> usize {
         self.0.bytes * 8
     }
 
-    /// Whether it is no secret.
+    /// Returns whether the key is publicly known.
     pub fn is_public(&self) -> bool {
         self.0.text == EMULATOR_KEY
     }
 
-    /// A signature to be made or checked with this key.
+    /// Returns a signature to be created or verified with this key.
     pub fn mac(&self) -> Hmac<Sha256> {
         self.0.mac.clone()
     }
 
-    /// Whether somebody who sent that text has this key. Digests are compared rather than the texts, so that not even the
-    /// key's length shows in the time taken.
+    /// Returns whether `text` is this key. Compares digests rather than the texts, so that the time taken does not even
+    /// reveal the key's length.
     pub fn is(&self, text: &str) -> bool {
         let digest: [u8; 32] = Sha256::digest(text).into();
         digest.ct_eq(&self.0.digest).into()
     }
 
-    /// What tells keys apart without telling them: the first hexadecimal digits of the text's SHA-256.
+    /// Returns an identifier that does not reveal the key: the first hexadecimal digits of the text's SHA-256.
     pub fn fingerprint(&self) -> String {
         let [a, b, c, d, ..] = self.0.digest;
         format!("{:08x}", u32::from_be_bytes([a, b, c, d]))

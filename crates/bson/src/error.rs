@@ -1,6 +1,6 @@
-//! What can be wrong with bytes or texts that claim to be BSON.
+//! The errors of this crate.
 
-/// Why bytes are not BSON, or a text is not what it should be.
+/// The reason why bytes or a text were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bytes break the rules of BSON.
@@ -9,10 +9,10 @@ pub enum Error {
     /// Nesting past [`crate::limits::DEPTH_MAX`].
     #[error("BSON is nested more than {} levels deep", crate::limits::DEPTH_MAX)]
     TooDeep,
-    /// A text that cannot be read as the value it should be.
+    /// A text that does not parse as the expected value.
     #[error("{0}")]
     Text(String),
-    /// A value that can be read and is not among those that are supported, such as a locale without data.
+    /// A well-formed value that is not supported, such as a locale without data.
     #[error("{0}")]
     Unsupported(String),
 }

@@ -1,4 +1,4 @@
-//! Keys: bytes that sort as the values do.
+//! Ordered keys: bytes that sort as the values do.
 //!
 //! An index is an ordered map of bytes, so the order of [`Collation::compare_values`] has to be the order of bytes. Every key
 //! ends by itself (no key is the beginning of another), so keys can be put one after the other, and turning every bit around
@@ -34,22 +34,22 @@
 //! A number that is no double is an int, a long or a decimal, so 34 digits always hold it exactly. Negative zero is zero; the
 //! bits of a negative zero stand for the negative decimals that are too small for a double.
 //!
-//! **Long values.** A key longer than [`KEY_BYTES_MAX`] is cut there and a hash of the rest is put in its place. Equal values
+//! **Long values.** A key longer than [`KEY_BYTES_MAX`] is truncated there, and a hash of the rest is appended. Equal values
 //! still have equal keys and others still have others, so such an index serves equality and uniqueness; a cut key sorts
 //! rightly against every key that differs within the part that was kept. But among values that share that part the order is
-//! that of the hash: an index with cut keys does not serve a sort, and a range has to take in everything that begins as
-//! its bound does ([`Extent::Cut`] says so).
+//! that of the hash: an index with cut keys does not serve a sort, and a range has to take in everything that begins as its
+//! bound does ([`Extent::Cut`] says so).
 
 use sha2::{Digest as _, Sha256};
 
 use crate::collation::Collation;
 use crate::decimal::{DIGITS_MAX, Decimal128, EXPONENT_MIN, Parts};
-use crate::view::{DocumentRef, Kind, ValueRef};
+use crate::value::view::{DocumentRef, Kind, ValueRef};
 
-/// How many bytes of a key are kept as they are. Thirty-two such keys, as many as an index has fields, stay within what the
-/// storage takes as one key.
+/// Bytes of a key that are kept as they are. Thirty-two such keys, as many as an index has fields, stay within the
+/// storage's limit of one key.
 pub const KEY_BYTES_MAX: usize = 1536;
-/// How long the hash is that stands for what was cut.
+/// Bytes of the hash that replaces the truncated part.
 pub const KEY_HASH_BYTES: usize = 16;
 
 const END: u8 = 0x00;
@@ -58,7 +58,7 @@ const EXACT: u8 = 0x80;
 const LARGER: u8 = 0x81;
 const SIGN: u64 = 1 << 63;
 
-/// Whether a key tells all of its value.
+/// Whether a key holds all of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The key sorts exactly as the value does.
@@ -85,12 +85,12 @@ pub fn encode_key_descending(value: ValueRef<'_>, collation: &Collation, out: &m
     extent
 }
 
-/// The byte that keys of values of this type begin with.
+/// Returns the first byte of the keys of this type.
 pub fn class_byte(kind: Kind) -> u8 {
     kind.class() + 1
 }
 
-/// Appends a text as it stands in keys: it ends by itself and sorts byte by byte.
+/// Appends a text in the form that keys use: self-delimiting, and sorted byte by byte.
 pub fn encode_key_text(text: &[u8], out: &mut Vec<u8>) -> Extent {
     let start = out.len();
     encode_text(text, out);
@@ -220,11 +220,11 @@ fn encode_decimal(number: Decimal128, out: &mut Vec<u8>) {
     encode_beyond(below, negative, coefficient, exponent, out);
 }
 
-/// A number that is farther from zero than `below`, the double next to it on the side of zero.
+/// Appends a number that is farther from zero than `below`, the nearest double on the side of zero.
 fn encode_beyond(below: f64, negative: bool, coefficient: u128, exponent: i32, out: &mut Vec<u8>) {
     let digits = coefficient.checked_ilog10().map_or(0, |log| log + 1);
     let missing = DIGITS_MAX - digits.min(DIGITS_MAX);
-    // One spelling for all: 34 digits, none of them a leading zero. The exponent may then be below the least by 33.
+    // One representation for all: 34 digits without a leading zero. The exponent may then be below the minimum by 33.
     let coefficient = coefficient * 10_u128.pow(missing);
     let exponent = exponent - missing as i32 - (EXPONENT_MIN - DIGITS_MAX as i32);
     out.extend_from_slice(&ordered(below).to_be_bytes());
@@ -239,12 +239,12 @@ fn encode_beyond(below: f64, negative: bool, coefficient: u128, exponent: i32, o
     }
 }
 
-/// The next double on the way to zero; the number is not zero.
+/// Returns the next double on the way to zero; the number is not zero.
 fn toward_zero(number: f64) -> f64 {
     f64::from_bits(number.to_bits() - 1)
 }
 
-/// The bits of a double, turned so that unsigned order is numeric order.
+/// Returns the bits of a double, turned so that unsigned order is numeric order.
 fn ordered(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }

@@ -1,15 +1,15 @@
 //! BSON, without any I/O: values, their bytes, their order.
 //!
-//! The sister of `document` for the MongoDB API: a document arrives as BSON, is stored as the same BSON, and leaves as it, byte
-//! for byte, so that what a client stored is what it gets. Nothing here knows of filters, collections, time or sockets.
+//! The counterpart of `document` for the MongoDB API: a document arrives as BSON, is stored as the same BSON, and is
+//! returned byte for byte. This crate knows nothing of filters, collections, time or sockets.
 //!
 //! Entry points:
-//! - [`RawDocument`]: a whole document as bytes, checked once at the door; [`DocumentRef`] and [`ValueRef`] read it without
+//! - [`RawDocument`]: a whole document as bytes, validated once on entry; [`DocumentRef`] and [`ValueRef`] read it without
 //!   unpacking and cannot fail.
 //! - [`Document`], [`Value`]: the same as a tree, for code that builds and changes things; `view()` reads a tree through the
 //!   same types as bytes, so that comparison, keys and text exist once.
 //! - [`compare`], [`equal`]: the order of all values, across all types.
-//! - [`Collation`]: how strings compare where bytes are not what people mean.
+//! - [`Collation`]: the order of strings in a language.
 //! - [`encode_key`]: bytes that sort as the values do.
 //! - [`shell_text`], [`to_extended_json`], [`parse_extended_json`]: values as text, for people and for tests.
 
@@ -21,11 +21,9 @@ mod key;
 pub mod limits;
 mod object_id;
 mod order;
-mod raw;
 mod shell;
+mod shorten;
 mod value;
-mod view;
-mod write;
 
 pub use collation::Collation;
 pub use decimal::{Decimal128, Rounding};
@@ -36,8 +34,8 @@ pub use key::{
 };
 pub use object_id::ObjectId;
 pub use order::{compare, compare_by, equal};
-pub use raw::RawDocument;
 pub use shell::shell_text;
+pub use value::raw::RawDocument;
+pub use value::view::{ArrayRef, BinaryRef, DocumentRef, Kind, RegexRef, ValueRef};
+pub use value::write::Writer;
 pub use value::{Binary, Document, Regex, Timestamp, Value};
-pub use view::{ArrayRef, BinaryRef, DocumentRef, Kind, RegexRef, ValueRef};
-pub use write::Writer;

@@ -1,4 +1,4 @@
-//! What is accepted at most. The figures are the protocol's own.
+//! Limits of the wire protocol.
 
 /// The deepest nesting of documents and arrays in bytes from a peer or from disk.
 pub const DEPTH_MAX: usize = 200;

@@ -1,20 +1,20 @@
 //! The order of all values, across all types.
 //!
-//! Types stand in a fixed order of classes; numbers of all four types are one class and compare by what they amount to,
-//! exactly; NaN is one value, below all numbers. Strings and symbols are one class. Documents compare field by field in
-//! their own order: first the class of the values, then the names, then the values.
+//! Types stand in a fixed order of classes; numbers of all four types are one class and compare exactly by their
+//! numeric value; NaN is one value, below all numbers. Strings and symbols are one class. Documents compare field by
+//! field in their own order: first the class of the values, then the names, then the values.
 
 use std::cmp::Ordering;
 
 use crate::decimal::Decimal128;
-use crate::view::{BinaryRef, DocumentRef, Kind, ValueRef};
+use crate::value::view::{BinaryRef, DocumentRef, Kind, ValueRef};
 
 /// Compares two values; strings byte by byte.
 pub fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
     compare_by(left, right, &|left, right| left.cmp(right))
 }
 
-/// Whether two values are one and the same to a filter, a unique index or a group.
+/// Returns `true` if a filter, a unique index or a group treats two values as equal.
 pub fn equal(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     compare(left, right) == Ordering::Equal
 }
@@ -30,7 +30,7 @@ pub fn compare_by(
 }
 
 impl Kind {
-    /// Where the values of this type stand among all others. Types of one class are compared with each other.
+    /// Returns the rank of this type in the order of all values. Types of one class are compared with each other.
     pub fn class(self) -> u8 {
         match self {
             Kind::MinKey => 0,
@@ -195,7 +195,7 @@ mod tests {
         Value::Decimal128(Decimal128::finite(negative, coefficient, exponent))
     }
 
-    /// One line per step: what stands on one line is equal, and lower than everything below.
+    /// Returns one line per step: what stands on one line is equal, and lower than everything below.
     fn ladder() -> Vec<Vec<Value>> {
         let text = |text: &str| Value::String(text.into());
         let nan = Decimal128((0b0111_1100_u128 << 120).to_le_bytes());

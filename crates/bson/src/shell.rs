@@ -1,30 +1,20 @@
-//! Values as the shell shows them: for error messages and for `dup key` in a duplicate key error.
+//! Values in the shell's syntax, for error messages and for `dup key` in a duplicate key error.
 //!
-//! A text for people: long strings and long texts are cut, and nothing reads it back.
+//! The text is for people: long strings are truncated, and nothing parses it.
 
 use std::fmt::Write as _;
 
-use crate::view::{BinaryRef, DocumentRef, RegexRef, ValueRef};
+use crate::shorten::{STRING_BYTES_MAX, shorten};
+use crate::value::view::{BinaryRef, DocumentRef, RegexRef, ValueRef};
 
-/// Where a string in a text ends, in bytes.
-const STRING_BYTES_MAX: usize = 160;
-/// Where the whole text ends, in bytes, give or take one value.
+/// Bytes after which the whole text ends, give or take one value.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// The value in the form of the shell: `{ a: 1, b: [ "x" ] }`, `ObjectId('..')`, `new Date(0)`.
+/// Returns the value in the form of the shell: `{ a: 1, b: [ "x" ] }`, `ObjectId('..')`, `new Date(0)`.
 pub fn shell_text(value: ValueRef<'_>) -> String {
     let mut out = String::new();
     write_value(value, &mut out);
     out
-}
-
-/// The beginning of a text that may be long, for use in a message.
-pub(crate) fn shorten(text: &str) -> &str {
-    if text.len() <= STRING_BYTES_MAX {
-        return text;
-    }
-    let end = (0..=STRING_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    &text[..end]
 }
 
 fn write_value(value: ValueRef<'_>, out: &mut String) {
@@ -107,7 +97,7 @@ fn write_list<'a>(
     out.push(close);
 }
 
-/// Always with a point or an exponent, so that a double is told from an integer.
+/// Writes a double, always with a point or an exponent, so that it differs from an integer.
 fn write_double(number: f64, out: &mut String) {
     let size = number.abs();
     if number.is_nan() {

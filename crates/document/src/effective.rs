@@ -37,32 +37,32 @@ const STRING: u8 = 0x08;
 /// UTF-16 units of a string that version 1 looks at, and bytes of it that version 1 writes before an end byte.
 const V1_STRING: usize = 100;
 
-/// A position on the hash line.
+/// An effective partition key: a position in the hash space.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectiveKey(Vec<u8>);
 
 impl EffectiveKey {
-    /// Below every key: the empty text.
+    /// Returns the position below every key: the empty text.
     pub fn min() -> EffectiveKey {
         EffectiveKey(Vec::new())
     }
 
-    /// Above every key: `FF`.
+    /// Returns the position above every key: `FF`.
     pub fn max() -> EffectiveKey {
         EffectiveKey(vec![0xFF])
     }
 
-    /// The bytes that the hex text shows.
+    /// Returns the bytes that the hex text shows.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// A key of these bytes, for ranges made by arithmetic.
+    /// Returns a key of these bytes, for ranges made by arithmetic.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> EffectiveKey {
         EffectiveKey(bytes.into())
     }
 
-    /// The smallest key above this one.
+    /// Returns the smallest key above this one.
     #[must_use]
     pub fn successor(&self) -> EffectiveKey {
         self.followed_by(0x00)
@@ -101,7 +101,7 @@ impl FromStr for EffectiveKey {
     }
 }
 
-/// A stretch of the hash line: `min` belongs to it, `max` does not.
+/// A range of the hash space: it includes `min` and excludes `max`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EffectiveRange {
     /// The first key inside.
@@ -111,17 +111,17 @@ pub struct EffectiveRange {
 }
 
 impl EffectiveRange {
-    /// From `min` to below `max`.
+    /// Creates the range from `min` to below `max`.
     pub fn new(min: EffectiveKey, max: EffectiveKey) -> EffectiveRange {
         EffectiveRange { min, max }
     }
 
-    /// The whole line: `""` to `FF`.
+    /// Returns the whole hash space: `""` to `FF`.
     pub fn all() -> EffectiveRange {
         EffectiveRange { min: EffectiveKey::min(), max: EffectiveKey::max() }
     }
 
-    /// The whole line in `count` stretches that hold about equally many keys, in order and without gaps.
+    /// Splits the whole hash space into `count` ranges that hold about equally many keys, in order and without gaps.
     pub fn split(count: u32, definition: &PartitionKeyDefinition) -> Vec<EffectiveRange> {
         let count = count.max(1);
         let bounds: Vec<EffectiveKey> = (0..=count)
@@ -134,32 +134,32 @@ impl EffectiveRange {
         bounds.windows(2).map(|pair| EffectiveRange::new(pair[0].clone(), pair[1].clone())).collect()
     }
 
-    /// Just this key.
+    /// Returns the range of one key.
     pub fn point(key: EffectiveKey) -> EffectiveRange {
         EffectiveRange { max: key.successor(), min: key }
     }
 
-    /// Whether the key lies inside.
+    /// Returns `true` if the key lies inside.
     pub fn contains(&self, key: &EffectiveKey) -> bool {
         self.min <= *key && *key < self.max
     }
 
-    /// Whether nothing lies inside.
+    /// Returns `true` if the range contains no key.
     pub fn is_empty(&self) -> bool {
         self.min >= self.max
     }
 
-    /// Whether some key lies in both.
+    /// Returns `true` if some key lies in both.
     pub fn overlaps(&self, other: &EffectiveRange) -> bool {
         !self.intersect(other).is_empty()
     }
 
-    /// Whether every key of `other` lies inside.
+    /// Returns `true` if every key of `other` lies inside.
     pub fn covers(&self, other: &EffectiveRange) -> bool {
         other.is_empty() || (self.min <= other.min && other.max <= self.max)
     }
 
-    /// What lies in both; possibly empty.
+    /// Returns the intersection of both ranges; it may be empty.
     #[must_use]
     pub fn intersect(&self, other: &EffectiveRange) -> EffectiveRange {
         EffectiveRange {
@@ -176,7 +176,7 @@ impl fmt::Display for EffectiveRange {
 }
 
 impl PartitionKey {
-    /// Where the key lies on the hash line. The empty key lies at its start.
+    /// Returns the position of the key in the hash space. The empty key is at its start.
     pub fn effective(&self, definition: &PartitionKeyDefinition) -> EffectiveKey {
         if self.is_empty() {
             return EffectiveKey::min();
@@ -191,8 +191,8 @@ impl PartitionKey {
         })
     }
 
-    /// The stretch on which the items of this key lie: a point for a whole key, everything below a prefix of a
-    /// hierarchical one.
+    /// Returns the range of the items with this key: a point for a whole key, all keys below it for a prefix of a
+    /// hierarchical key.
     pub fn effective_range(&self, definition: &PartitionKeyDefinition) -> EffectiveRange {
         if self.is_empty() {
             return EffectiveRange::all();
@@ -205,7 +205,7 @@ impl PartitionKey {
     }
 }
 
-/// Where the `index`th of `count` equal pieces of the hashes begins.
+/// Returns the first hash of the `index`th of `count` equal parts.
 fn hash_bound(index: u32, count: u32, definition: &PartitionKeyDefinition) -> Vec<u8> {
     match (definition.kind, definition.hash_version()) {
         (PartitionKeyKind::Hash, HashVersion::V1) => {
@@ -281,7 +281,7 @@ fn write_hash_input(part: &KeyPart, version: HashVersion, out: &mut Vec<u8>) {
     }
 }
 
-/// The first 100 UTF-16 units of a text.
+/// Returns the first 100 UTF-16 units of a text.
 fn first_characters(text: &str) -> Cow<'_, str> {
     if text.len() <= V1_STRING {
         return Cow::Borrowed(text);

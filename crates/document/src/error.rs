@@ -1,12 +1,12 @@
-//! What can go wrong with a value, grouped by what the caller can do about it.
+//! The errors of this crate, grouped by what the caller can do about them.
 
-/// The result of everything fallible in this crate.
+/// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why bytes, text or a value were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is not JSON that we accept; the client must send other text.
+    /// The text is not acceptable JSON; the client must send other text.
     #[error("invalid JSON at line {line} column {column}: {message}")]
     Json {
         /// Line of the offending byte, from 1.
@@ -16,7 +16,7 @@ pub enum Error {
         /// What is wrong there.
         message: String,
     },
-    /// The body is not binary JSON that we accept; the client must send other bytes.
+    /// The body is not acceptable binary JSON; the client must send other bytes.
     #[error("invalid binary JSON at byte {offset}: {message}")]
     Binary {
         /// Offset of the offending marker from the start of the body.
@@ -30,7 +30,7 @@ pub enum Error {
         /// Which rule was broken, naming the object.
         message: String,
     },
-    /// Stored bytes are not what this crate writes: the disk or the code that wrote them is at fault.
+    /// Stored bytes are not in the form that this crate writes: the disk, or the code that wrote them, is at fault.
     #[error("corrupt stored bytes: {message}")]
     Corrupt {
         /// What was found.
@@ -51,7 +51,7 @@ impl Error {
         Error::Binary { offset, message: message.into() }
     }
 
-    /// Whether our own stored bytes are at fault, rather than what a client sent.
+    /// Returns `true` if stored bytes are at fault rather than the client's input.
     pub fn is_corrupt(&self) -> bool {
         matches!(self, Error::Corrupt { .. })
     }

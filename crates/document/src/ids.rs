@@ -22,7 +22,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// The number of an item inside its container, given once and never again.
+/// The number of an item inside its container. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemNumber(pub u64);
 
@@ -112,7 +112,7 @@ const ITEM_KIND: u64 = 0;
 const RANGE_KIND: u64 = 5;
 
 impl ItemNumber {
-    /// No item has a larger one: resource ids have no room for it.
+    /// The largest item number that a resource id can hold.
     pub const LAST: ItemNumber = ItemNumber(NUMBER_MASK);
 }
 
@@ -128,7 +128,7 @@ impl DatabaseRid {
 }
 
 impl ContainerRid {
-    /// The container's database.
+    /// Returns the container's database.
     pub fn database_rid(self) -> DatabaseRid {
         DatabaseRid(self.database)
     }
@@ -156,7 +156,7 @@ impl UserRid {
 }
 
 impl ItemRid {
-    /// The item's number as its own type.
+    /// Returns the item's number as its own type.
     pub fn item_number(self) -> ItemNumber {
         ItemNumber(self.number)
     }
@@ -308,8 +308,8 @@ rid_text! {
 
 /// The version of a resource, as clients see it: a quoted text in the form of a GUID, quotes included.
 ///
-/// It holds the write's sequence and second, so no two writes share one. Clients must treat it as opaque, and so
-/// do we: it is only ever compared as text.
+/// It holds the write's sequence and second, so no two writes share one. Clients must treat it as opaque, and so does
+/// the server: it only compares etags as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Etag {
     sequence: Sequence,
@@ -317,17 +317,17 @@ pub struct Etag {
 }
 
 impl Etag {
-    /// The etag of the write with this sequence in this second.
+    /// Creates the etag of the write with this sequence in this second.
     pub fn new(sequence: Sequence, seconds: u64) -> Etag {
         Etag { sequence, seconds }
     }
 
-    /// Whether a client's text names this version.
+    /// Returns `true` if a client's etag names this version.
     pub fn matches(&self, text: &str) -> bool {
         self.text() == text.as_bytes()
     }
 
-    /// The text between the quotes.
+    /// Returns the text between the quotes.
     pub fn bare(&self) -> impl fmt::Display {
         let text = self.text();
         fmt::from_fn(move |f| {
@@ -335,8 +335,8 @@ impl Etag {
         })
     }
 
-    /// `"ssssssss-ssss-ssss-0000-tttttttt0000"`: the sequence from its low end, then the second. Written by hand
-    /// because every item that is read has one.
+    /// Returns `"ssssssss-ssss-ssss-0000-tttttttt0000"`: the sequence from its low end, then the second. Formatted
+    /// without `fmt`, because every item that is read has an etag.
     fn text(&self) -> [u8; 38] {
         let sequence = self.sequence.0;
         let mut text = *b"\"00000000-0000-0000-0000-000000000000\"";
@@ -362,7 +362,7 @@ impl fmt::Display for Etag {
     }
 }
 
-/// Whether a database or container may have this id.
+/// Refuses ids that no database or container may have.
 pub fn check_resource_id(id: &str) -> Result<()> {
     check_id(id, &['/', '\\', '#', '?'])?;
     let characters = id.chars().count();
@@ -379,8 +379,8 @@ pub fn check_resource_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether an item may have this id. The service's documentation forbids `?` and `#` as well, but the service takes them;
-/// only what no path can name is refused.
+/// Refuses ids that no item may have. The service's documentation forbids `?` and `#` as well, but the service accepts
+/// them; only characters that no path can carry are refused.
 pub fn check_item_id(id: &str) -> Result<()> {
     check_id(id, &['/', '\\'])?;
     if id.len() > limits::ITEM_ID_BYTES {

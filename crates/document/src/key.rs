@@ -1,4 +1,4 @@
-//! Keys: bytes that sort as the values do.
+//! Ordered keys: bytes that sort as the values do.
 //!
 //! An index is an ordered map of bytes, so the order of [`crate::total_order`] has to be the order of bytes.
 //! Every key ends by itself (no key is the beginning of another), so keys can be put one after the other, and
@@ -31,8 +31,8 @@
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::order::sorted_members;
+use crate::value::view::{ValueRef, whole};
 use crate::value::{Object, Value};
-use crate::view::{ValueRef, whole};
 
 const END: u8 = 0x00;
 const UNDEFINED: u8 = 0x01;
@@ -144,7 +144,7 @@ fn encode_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&[END, END]);
 }
 
-/// The bits of a double, turned so that unsigned order is numeric order.
+/// Returns the bits of a double, turned so that unsigned order is numeric order.
 fn ordered(value: f64) -> u64 {
     // Adding zero turns -0.0 into 0.0 and changes nothing else.
     let bits = (value + 0.0).to_bits();

@@ -5,8 +5,8 @@
 /// Also the bound on recursion everywhere in this crate.
 pub const NESTING_DEPTH: usize = 128;
 
-/// Longest JSON or binary body this crate parses. The engine's own item limit is far lower; this one keeps
-/// every length of the stored form inside 32 bits whatever the caller forgot to check.
+/// Longest JSON or binary body this crate parses. The engine's own item limit is far lower; this one keeps every
+/// length of the stored form inside 32 bits even if a caller forgets to check.
 pub const DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Longest string in one part of a partition key.

@@ -1,6 +1,6 @@
 //! `MurmurHash3`, seed 0, in the two shapes that partition keys are hashed with. Not for anything secret.
 
-/// The 32-bit shape for 32-bit machines (version 1 keys).
+/// Returns the 32-bit shape for 32-bit machines (version 1 keys).
 pub(crate) fn hash32(bytes: &[u8]) -> u32 {
     const C1: u32 = 0xcc9e_2d51;
     const C2: u32 = 0x1b87_3593;
@@ -20,7 +20,7 @@ pub(crate) fn hash32(bytes: &[u8]) -> u32 {
     h ^ (h >> 16)
 }
 
-/// The 128-bit shape for 64-bit machines (version 2 keys): the two halves, low one first.
+/// Returns the 128-bit shape for 64-bit machines (version 2 keys): the two halves, low one first.
 pub(crate) fn hash128(bytes: &[u8]) -> (u64, u64) {
     let (mut h1, mut h2) = (0_u64, 0_u64);
     let (blocks, tail) = bytes.as_chunks::<16>();

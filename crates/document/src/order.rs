@@ -1,14 +1,13 @@
-//! How values compare: as a query means it, and as one order of everything.
+//! Comparison of values: as a query compares them, and as one total order.
 //!
-//! Numbers compare by value whether stored as integer or double, and exactly: an `i64` is never rounded to a
-//! double first. Objects compare by their sorted members, so the order in which they were written is not part of
-//! what they are.
+//! Numbers compare by value whether stored as integer or double, and exactly: an `i64` is never rounded to a double
+//! first. Objects compare by their sorted members, so the order in which a client wrote them does not count.
 
 use std::cmp::Ordering;
 
-use crate::view::ValueRef;
+use crate::value::view::ValueRef;
 
-/// Whether a query's `=` holds: same type, same value, `1` equal to `1.0`, members in any order.
+/// Returns `true` if a query's `=` holds: same type, same value, `1` equal to `1.0`, members in any order.
 pub fn equal(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     match (a, b) {
         (ValueRef::String(a), ValueRef::String(b)) => a == b,
@@ -19,7 +18,7 @@ pub fn equal(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     }
 }
 
-/// How two values compare for a query's `<` and its like; `None`, which a query calls undefined, for different
+/// Returns how two values compare for a query's `<` and its like; `None`, which a query calls undefined, for different
 /// types and for arrays and objects, which are equal or not but never less.
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
     let ordered = match (a, b) {
@@ -30,8 +29,8 @@ pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
     ordered.then(|| total_order(Some(a), Some(b)))
 }
 
-/// The one order of everything, undefined (`None`) included:
-/// undefined < null < false < true < numbers < strings < arrays < objects.
+/// Returns the total order of two values, undefined (`None`) included: undefined < null < false < true < numbers <
+/// strings < arrays < objects.
 ///
 /// Strings order by their UTF-8 bytes, arrays item by item, objects member by member after sorting by name. The
 /// bytes of [`crate::encode_key`] sort the same way.
@@ -58,7 +57,7 @@ pub fn total_order(a: Option<ValueRef<'_>>, b: Option<ValueRef<'_>>) -> Ordering
     }
 }
 
-/// The members of an object by name, the form in which objects compare and encode.
+/// Returns the members of an object by name, the form in which objects compare and encode.
 pub(crate) fn sorted_members(object: crate::ObjectRef<'_>) -> Vec<(&str, ValueRef<'_>)> {
     let mut members: Vec<_> = object.iter().collect();
     members.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
@@ -78,8 +77,8 @@ fn rank(value: Option<ValueRef<'_>>) -> u8 {
     }
 }
 
-/// Zero and minus zero are one number. NaN never comes from a document; it sorts by its bits, so that even a
-/// tree built by hand has one order.
+/// Compares two doubles; zero and minus zero are one number. NaN never comes from a document; it sorts by its bits,
+/// so that a tree that code has built has one order, too.
 fn compare_doubles(a: f64, b: f64) -> Ordering {
     // Adding zero turns -0.0 into 0.0 and changes nothing else.
     (a + 0.0).total_cmp(&(b + 0.0))

@@ -9,13 +9,13 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::error::{Error, Result};
-use crate::json::parse_json;
 use crate::key;
 use crate::limits;
 use crate::order::total_order;
 use crate::path::Path;
+use crate::value::json::parse_json;
+use crate::value::view::ValueRef;
 use crate::value::{Object, Value};
-use crate::view::ValueRef;
 
 /// How the parts of a key become its effective key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +38,13 @@ pub enum HashVersion {
 /// The partition key of a container: fixed when it is created.
 #[derive(Debug, Clone)]
 pub struct PartitionKeyDefinition {
-    /// Where the parts stand in an item.
+    /// The paths of the parts in an item.
     pub paths: Vec<Path>,
-    /// Flat or hierarchical.
+    /// Whether the key is flat or hierarchical.
     pub kind: PartitionKeyKind,
-    /// Which hash, if the definition says so: clients get it back as they gave it.
+    /// The hash version, if the definition names one: clients get it back as they sent it.
     pub version: Option<HashVersion>,
-    /// Whether the container was made without a key and this one stands in for it.
+    /// Whether the container was created without a key and this one stands in for it.
     pub system_key: bool,
 }
 
@@ -82,12 +82,12 @@ impl PartitionKeyDefinition {
         self.paths.iter().find_map(flawed).map_or(Ok(()), Err)
     }
 
-    /// The hash that keys are made with; without a version it is the first.
+    /// Returns the hash that keys are made with; without a version it is the first.
     pub fn hash_version(&self) -> HashVersion {
         self.version.unwrap_or(HashVersion::V1)
     }
 
-    /// The JSON form, always with `kind`.
+    /// Returns the JSON form, always with `kind`.
     pub fn to_value(&self) -> Value {
         let mut object = Object::new();
         let paths = self.paths.iter().map(|path| path.as_str().into()).collect::<Vec<Value>>();
@@ -117,7 +117,7 @@ fn read_version(object: &Object, kind: PartitionKeyKind) -> Result<Option<HashVe
     match (object.get("version"), kind) {
         (None | Some(Value::Null), PartitionKeyKind::Hash) => Ok(None),
         (None | Some(Value::Null), PartitionKeyKind::MultiHash) => Ok(Some(HashVersion::V2)),
-        (Some(version), kind) => match version.as_i64() {
+        (Some(version), kind) => match version_number(version) {
             Some(1) if kind == PartitionKeyKind::Hash => Ok(Some(HashVersion::V1)),
             Some(1) => Err(Error::invalid("a partition key of kind MultiHash must have version 2")),
             Some(2) => Ok(Some(HashVersion::V2)),
@@ -126,6 +126,15 @@ fn read_version(object: &Object, kind: PartitionKeyKind) -> Result<Option<HashVe
                 version.to_json()
             ))),
         },
+    }
+}
+
+/// The number of a version; the Java client writes the name that it has for it.
+fn version_number(version: &Value) -> Option<i64> {
+    match version.as_str() {
+        Some("V1") => Some(1),
+        Some("V2") => Some(2),
+        _ => version.as_i64(),
     }
 }
 
@@ -161,7 +170,7 @@ fn read_paths(object: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
     Ok(paths)
 }
 
-/// The service's words for a path that no partition key can have; clients look for them.
+/// Returns the service's words for a path that no partition key can have; clients look for them.
 fn unacceptable(path: &str, position: usize) -> Error {
     Error::invalid(format!(
         "The partition key component definition path '{path}' could not be accepted, failed near position '{position}'. \
@@ -169,7 +178,8 @@ fn unacceptable(path: &str, position: usize) -> Error {
     ))
 }
 
-/// The first character of a path, counted from 0, that a new container cannot have there; its length if more was expected.
+/// Returns the first character of a path, counted from 0, that a new container cannot have there; its length if more was
+/// expected.
 ///
 /// A name is made of letters, digits, `_`, `-` and `$`; any other is written in quotes. Blanks are passed over, so that
 /// what follows one in the middle of a name is what cannot be accepted.
@@ -218,7 +228,7 @@ pub enum KeyPart {
 }
 
 impl KeyPart {
-    /// The part as a value; `None` is undefined.
+    /// Returns the part as a value; `None` is undefined.
     pub fn view(&self) -> Option<ValueRef<'_>> {
         match self {
             KeyPart::Undefined => None,
@@ -229,7 +239,7 @@ impl KeyPart {
         }
     }
 
-    /// The part a value stands for; arrays and objects stand for none.
+    /// Returns the part a value stands for; arrays and objects stand for none.
     pub fn from_view(value: Option<ValueRef<'_>>) -> Result<KeyPart> {
         match value {
             None => Ok(KeyPart::Undefined),
@@ -289,7 +299,7 @@ impl Hash for KeyPart {
 pub struct PartitionKey(Vec<KeyPart>);
 
 impl PartitionKey {
-    /// A key of these parts.
+    /// Creates a key of these parts.
     pub fn new(parts: Vec<KeyPart>) -> PartitionKey {
         PartitionKey(parts)
     }
@@ -310,7 +320,7 @@ impl PartitionKey {
         Ok(PartitionKey(parts.collect::<Result<_>>()?))
     }
 
-    /// The key of an item: what stands at each path, undefined where nothing does, and also where an array or object
+    /// Returns the key of an item: what stands at each path, undefined where nothing does, and also where an array or object
     /// stands: the service takes such an item, under the undefined key.
     pub fn extract(definition: &PartitionKeyDefinition, item: ValueRef<'_>) -> Result<PartitionKey> {
         let is_scalar = |value: &ValueRef<'_>| value.as_array().is_none() && value.as_object().is_none();
@@ -321,7 +331,7 @@ impl PartitionKey {
         Ok(PartitionKey(parts.collect::<Result<_>>()?))
     }
 
-    /// The key as the definition wants it for one item: one part per path. The empty key stands for undefined
+    /// Returns the key as the definition wants it for one item: one part per path. The empty key stands for undefined
     /// in a container made without a key. One that does not fit is given back.
     pub fn complete(
         self,
@@ -333,27 +343,27 @@ impl PartitionKey {
         if self.len() == definition.paths.len() { Ok(self) } else { Err(self) }
     }
 
-    /// The parts in the order of the paths.
+    /// Returns the parts in the order of the paths.
     pub fn parts(&self) -> &[KeyPart] {
         &self.0
     }
 
-    /// How many parts.
+    /// Returns the number of parts.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none: `[]`.
+    /// Returns `true` if there are none: `[]`.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `other` starts with these parts (or is this key).
+    /// Returns `true` if `other` starts with these parts (or is this key).
     pub fn is_prefix_of(&self, other: &PartitionKey) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// The JSON array that [`PartitionKey::from_header`] reads; whole numbers print as integers.
+    /// Returns the JSON array that [`PartitionKey::from_header`] reads; whole numbers print as integers.
     pub fn to_json(&self) -> String {
         let items = self.0.iter().map(|part| match (part, part.view()) {
             (KeyPart::Number(n), Some(view)) if n.abs() < 1e15 => {

@@ -1,15 +1,15 @@
 //! Property paths of container definitions: `/pk`, `/address/city`, `/"odd name"/x`.
 //!
-//! Not JSON pointers (those are in `pointer`): no escapes, no array indexes, and a segment may be quoted with
-//! `"` or `'`, where a backslash takes the next character as it is. The text is kept as it was written, because
-//! clients get their definition back; equality looks at the segments.
+//! Not JSON pointers (those are in `pointer`): no escapes, no array indexes, and a segment may be quoted with `"` or
+//! `'`, where a backslash takes the next character as it is. The text is kept as it was written, because clients get
+//! their definition back; equality compares the segments.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::view::ValueRef;
+use crate::value::view::ValueRef;
 
 /// A path from the root of a document to a property.
 #[derive(Debug, Clone)]
@@ -51,23 +51,23 @@ impl Path {
         Ok(Path { text: text.to_owned(), segments })
     }
 
-    /// The property names from the root on.
+    /// Returns the property names from the root on.
     pub fn segments(&self) -> &[String] {
         &self.segments
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What stands at this path; `None` where a property is missing or its parent is no object.
+    /// Returns the value at this path; `None` if a property is missing or its parent is not an object.
     pub fn read<'a>(&self, root: ValueRef<'a>) -> Option<ValueRef<'a>> {
         self.segments.iter().try_fold(root, |value, name| value.get(name))
     }
 }
 
-/// The text up to the closing quote, and what follows the quote.
+/// Returns the text up to the closing quote, and what follows the quote.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut segment = String::new();
     let mut chars = text.char_indices();

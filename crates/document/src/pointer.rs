@@ -1,7 +1,7 @@
 //! JSON pointers (RFC 6901), the paths of patch operations: `/a/0/-`, with `~1` for `/` and `~0` for `~`.
 //!
-//! Whether a token is a name, an index or the place after the last item depends on what it meets in the
-//! document, so a [`Token`] answers all three questions and decides none.
+//! Whether a token is a name, an index or the position after the last item depends on the document, so a [`Token`]
+//! can be read in all three ways.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::Value;
 
-/// Where in a document an operation works.
+/// The position in a document to which an operation applies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pointer(Vec<Token>);
 
@@ -19,19 +19,19 @@ pub struct Pointer(Vec<Token>);
 pub struct Token(String);
 
 impl Token {
-    /// The step as the name of a member.
+    /// Returns the step as the name of a member.
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// The step as an index into an array: digits without leading zeros.
+    /// Returns the step as an index into an array: digits without leading zeros.
     pub fn index(&self) -> Option<usize> {
         let digits = self.0.bytes().all(|byte| byte.is_ascii_digit());
         let canonical = self.0 == "0" || !self.0.starts_with('0');
         if digits && canonical { self.0.parse().ok() } else { None }
     }
 
-    /// Whether the step stands for the place after the last item of an array.
+    /// Returns `true` if the step stands for the position after the last item of an array.
     pub fn is_append(&self) -> bool {
         self.0 == "-"
     }
@@ -57,27 +57,27 @@ impl Pointer {
         Ok(Pointer(tokens.collect::<Result<_>>()?))
     }
 
-    /// The steps from the root on.
+    /// Returns the steps from the root on.
     pub fn tokens(&self) -> &[Token] {
         &self.0
     }
 
-    /// Whether this is the whole document.
+    /// Returns `true` if this is the whole document.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The last step and the steps before it; `None` for the whole document.
+    /// Returns the last step and the steps before it; `None` for the whole document.
     pub fn split_last(&self) -> Option<(&Token, &[Token])> {
         self.0.split_last()
     }
 
-    /// Whether `other` is this place or lies inside it.
+    /// Returns `true` if `other` is this position or lies inside it.
     pub fn is_prefix_of(&self, other: &Pointer) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// What stands there.
+    /// Returns the value at this position.
     pub fn get<'a>(&self, root: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(root, |value, token| match value {
             Value::Object(object) => object.get(token.name()),
@@ -86,12 +86,12 @@ impl Pointer {
         })
     }
 
-    /// What stands there, for change.
+    /// Returns a mutable reference to the value at this position.
     pub fn get_mut<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
         step_into(root, &self.0)
     }
 
-    /// The parent of the place, for change, and the last step; `None` for the whole document or a missing parent.
+    /// Returns a mutable reference to the parent and the last step; `None` for the whole document or a missing parent.
     pub fn parent_mut<'a>(&self, root: &'a mut Value) -> Option<(&'a mut Value, &Token)> {
         let (last, parents) = self.split_last()?;
         Some((step_into(root, parents)?, last))

@@ -19,7 +19,7 @@ fn main() -> bolide::Result<()> {
     Ok(())
 }
 
-/// Opens the store, or makes it; writes a session that lives for a minute, and reads it back.
+/// Opens or creates the store, writes a session that expires after a minute, and reads it back.
 fn of_ann(directory: &Path) -> bolide::Result<Vec<Session>> {
     let store = bolide::Bolide::open(directory)?;
     let sessions = store.container(

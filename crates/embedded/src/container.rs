@@ -1,4 +1,4 @@
-//! A container of items, by way of `serde`.
+//! A container of items, through `serde`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
-/// Rows that are fetched at a time; all of them are returned.
+/// Rows fetched at a time; all of them are returned.
 const PAGE_ROWS: usize = 1000;
 
 /// A container. Cheap to clone; writes return when they are durable.
@@ -24,36 +24,36 @@ impl Container {
         Container { engine, container }
     }
 
-    /// Adds an item; refused if a living one has its id.
+    /// Creates an item; fails if an item with its id exists.
     pub fn create(&self, item: &impl Serialize) -> Result<()> {
         self.write(None, Operation::Create { body: body(item)? })
     }
 
-    /// Adds an item, or replaces the living one of its id. Either restarts its countdown.
+    /// Creates an item, or replaces the one with its id. Either restarts its countdown.
     pub fn upsert(&self, item: &impl Serialize) -> Result<()> {
         self.write(None, Operation::Upsert { body: body(item)?, precondition: Precondition::None })
     }
 
-    /// Removes a living item; false if there is none.
+    /// Deletes an item; returns false if there is none.
     pub fn delete(&self, key: impl Serialize, id: &str) -> Result<bool> {
         let name = ItemName::Id(id.to_owned());
         let delete = Operation::Delete { name, precondition: Precondition::None };
         found(self.write(Some(partition_key(&key)?), delete)).map(|found| found.is_some())
     }
 
-    /// A living item, with its system properties. A key of several levels is an array.
+    /// Reads an item, with its system properties. A key of several levels is an array.
     pub fn read<T: DeserializeOwned>(&self, key: impl Serialize, id: &str) -> Result<Option<T>> {
         let name = ItemName::Id(id.to_owned());
         let outcome = self.engine.read(&self.container, &partition_key(&key)?, &name, &Precondition::None);
         let Some(outcome) = found(outcome.map_err(Error::from))? else { return Ok(None) };
-        if let Some(begun) = outcome.touch.as_ref().and_then(|touch| self.engine.touch(touch)) {
-            // The item was there, whether or not its countdown could be restarted.
+        if let Some(begun) = outcome.renewal.as_ref().and_then(|renewal| self.engine.renew(renewal)) {
+            // The read has succeeded, whether or not the item's countdown could be restarted.
             let _ = begun.wait();
         }
         outcome.item.map(|item| Ok(serde_json::from_slice(&item.to_json())?)).transpose()
     }
 
-    /// All rows of a query over the living. Parameters go by name, with their `@`.
+    /// Returns all rows of a query over the items that have not expired. Parameters are named with their `@`.
     pub fn query<T: DeserializeOwned>(
         &self,
         text: &str,
@@ -69,7 +69,7 @@ impl Container {
         let mut rows = Vec::new();
         loop {
             let page = self.engine.query(&self.container, &request)?;
-            let _ = self.engine.touch_all(&page.touches);
+            let _ = self.engine.renew_all(&page.renewals);
             for row in &page.rows {
                 rows.push(serde_json::from_slice(row)?);
             }
@@ -86,7 +86,7 @@ impl Container {
     }
 }
 
-/// What was found; none if nothing was.
+/// Turns "not found" into `None`.
 fn found<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(Error::Engine(engine::Error::NotFound { .. })) => Ok(None),

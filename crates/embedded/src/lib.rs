@@ -1,4 +1,4 @@
-//! Bolide inside your own process: containers of JSON items that know when to die, in a directory or in memory, no server.
+//! Bolide inside your own process: containers of JSON items that expire, in a directory or in memory, without a server.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! The directory is the one that the server uses: what is written here can be served later, and the other way round, one
-//! process at a time. Whatever this page does not offer, the engine does: [`Bolide::engine`].
+//! The directory is the one that the server uses: a server can serve what was written here, and the other way round,
+//! one process at a time. Everything that this crate does not offer is in the engine: [`Bolide::engine`].
 
 mod container;
 mod error;
@@ -41,64 +41,65 @@ pub use storage::Durability;
 
 use crate::purge::Purge;
 
-/// Where data lives.
+/// Where data is stored.
 #[derive(Debug, Clone)]
-enum Place {
+enum Location {
     Directory(PathBuf),
     Memory,
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    place: Place,
+    location: Location,
     test_clock: TestClock,
     durability: Durability,
 }
 
 impl Options {
-    /// Data in a directory, which is made if it is not there.
+    /// Stores data in a directory, which is created if it does not exist.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Options {
-        Options::of(Place::Directory(directory.into()))
+        Options::of(Location::Directory(directory.into()))
     }
 
-    /// Data in memory, gone when the store is closed.
+    /// Stores data in memory, until the store is closed.
     pub fn in_memory() -> Options {
-        Options::of(Place::Memory)
+        Options::of(Location::Memory)
     }
 
-    fn of(place: Place) -> Options {
-        Options { place, test_clock: TestClock::Off, durability: Durability::Sync }
+    fn of(location: Location) -> Options {
+        Options { location, test_clock: TestClock::Off, durability: Durability::Sync }
     }
 
-    /// Whether [`Bolide::advance_clock`] may move the time forward. A store that was advanced opens with it only.
+    /// Sets whether [`Bolide::advance_clock`] may advance the time. A store that was advanced opens only with this
+    /// option.
     #[must_use]
     pub fn test_clock(mut self, on: bool) -> Options {
         self.test_clock = TestClock::running(on);
         self
     }
 
-    /// A test clock that stands still until it is moved, so that no slow test comes a second too late.
+    /// Sets a test clock that stands still until it is advanced, so that no slow test runs a second late.
     #[must_use]
     pub fn stopped_clock(mut self) -> Options {
         self.test_clock = TestClock::Stopped;
         self
     }
 
-    /// When a write counts as done; on disk unless said otherwise.
+    /// Sets what an acknowledged write survives; a power loss by default.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Options {
         self.durability = durability;
         self
     }
 
-    /// Opens the store and starts the thread that removes what has expired.
+    /// Opens the store and starts the thread that purges expired items.
     pub fn open(self) -> Result<Bolide> {
         let mut clock = ClockOptions::new(Arc::new(RealClock::new()));
         clock.test_clock = self.test_clock;
-        let store: Arc<dyn Store> = match self.place {
-            Place::Memory => Arc::new(MemoryStore::new(clock).map_err(engine::Error::from)?),
-            Place::Directory(path) => {
+        let store: Arc<dyn Store> = match self.location {
+            Location::Memory => Arc::new(MemoryStore::new(clock).map_err(engine::Error::from)?),
+            Location::Directory(path) => {
                 let mut options = EmbeddedOptions::new(&path, clock);
                 options.durability = self.durability;
                 Arc::new(EmbeddedStore::open(options).map_err(engine::Error::from)?)
@@ -110,7 +111,7 @@ impl Options {
     }
 }
 
-/// An open store. Closed in order when dropped; [`Bolide::close`] also tells whether that went well.
+/// An open store. Closed cleanly when dropped; [`Bolide::close`] also returns errors.
 pub struct Bolide {
     engine: Arc<Engine>,
     purge: Option<Purge>,
@@ -122,10 +123,10 @@ impl Bolide {
         Options::in_directory(directory).open()
     }
 
-    /// The container with the definition's id in that database; both are made if they are not there. A container that is there
-    /// stays as it is, whatever else the definition says.
+    /// Returns the container with the definition's id in a database; creates both if they do not exist. An existing
+    /// container keeps its definition.
     ///
-    /// The definition is that of the `NoSQL` API: `id`, `partitionKey`, and if you like `defaultTtl`, `indexingPolicy`,
+    /// The definition is that of the `NoSQL` API: `id`, `partitionKey`, and optionally `defaultTtl`, `indexingPolicy`,
     /// `uniqueKeyPolicy`.
     pub fn container(&self, database: &str, definition: &serde_json::Value) -> Result<Container> {
         let definition = document::parse_json(definition.to_string().as_bytes())?;
@@ -139,18 +140,18 @@ impl Bolide {
         Ok(Container::new(Arc::clone(&self.engine), container))
     }
 
-    /// Moves the clock forward, where the store was opened with a test clock: a year's time to live takes a millisecond.
+    /// Advances the clock of a store opened with a test clock: a time to live of a year passes in a millisecond.
     pub fn advance_clock(&self, seconds: u64) -> Result<()> {
         self.engine.advance_clock(seconds)?;
         Ok(())
     }
 
-    /// Everything else that the engine can do: feeds, forecasts, holds, archives, collections.
+    /// Returns the engine, for everything else: feeds, forecasts, holds, archives, collections.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Finishes what is under way and lets go of the data.
+    /// Finishes running work and releases the data.
     pub fn close(mut self) -> Result<()> {
         self.purge.take();
         Ok(self.engine.close()?)
@@ -160,13 +161,13 @@ impl Bolide {
 impl Drop for Bolide {
     fn drop(&mut self) {
         if self.purge.take().is_some() {
-            // Nobody is left who could be told; what was acknowledged is durable all the same.
+            // There is no caller to report to; acknowledged writes are durable all the same.
             let _ = self.engine.close();
         }
     }
 }
 
-/// What was made, or what was there already.
+/// Returns what was created, or what existed already.
 fn made<T>(made: engine::Result<T>, there: impl FnOnce() -> engine::Result<T>) -> Result<T> {
     match made {
         Err(engine::Error::Exists { .. }) => Ok(there()?),

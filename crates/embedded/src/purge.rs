@@ -1,49 +1,49 @@
-//! The thread that removes what has expired. It sleeps while nothing is due, and stands back while the store is in use.
+//! The thread that purges expired items. It sleeps while nothing is due, and yields while the store is in use.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use engine::{Engine, Neighbours, PurgeReport};
+use engine::{ConcurrentUse, Engine, PurgeReport};
 use parking_lot::{Condvar, Mutex};
 
-/// Items in a step: what a write may have to wait for.
+/// Items in a step, which a write may have to wait for.
 const STEP_ITEMS: usize = 64;
 
-/// Pause after a step that met users of the store, and after one that did not.
+/// The pause after a step that met other users of the store, and after one that did not.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 const IDLE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Pause after a step that failed, or that found nothing to do although something is due.
+/// The pause after a step that failed, or that found nothing to do although something is due.
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest sleep; wall clocks get adjusted.
+/// The longest sleep, since wall clocks are adjusted.
 const SLEEP_MAX: Duration = Duration::from_mins(10);
 
-/// Why the thread wakes up before its time.
+/// The signal that wakes the thread early.
 #[derive(Default)]
-struct Bell {
-    state: Mutex<Call>,
-    rung: Condvar,
+struct Wakeup {
+    state: Mutex<Signal>,
+    signalled: Condvar,
 }
 
 #[derive(Default)]
-struct Call {
+struct Signal {
     due: bool,
     stop: bool,
 }
 
-impl Bell {
-    fn ring(&self, change: impl FnOnce(&mut Call)) {
+impl Wakeup {
+    fn signal(&self, change: impl FnOnce(&mut Signal)) {
         change(&mut self.state.lock());
-        self.rung.notify_one();
+        self.signalled.notify_one();
     }
 
-    /// Sleeps until somebody rings or the time is over; false if it is over for good.
+    /// Sleeps until a signal or the end of `time`; returns false when the thread must end.
     fn sleep(&self, time: Duration) -> bool {
         let mut call = self.state.lock();
         if !call.due && !call.stop {
-            self.rung.wait_for(&mut call, time);
+            self.signalled.wait_for(&mut call, time);
         }
         call.due = false;
         !call.stop
@@ -52,34 +52,34 @@ impl Bell {
 
 /// The running thread; dropping this ends it.
 pub(crate) struct Purge {
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Purge {
     pub(crate) fn start(engine: &Arc<Engine>) -> Purge {
-        let bell = Arc::new(Bell::default());
-        let ringer = Arc::clone(&bell);
-        engine.on_purge_due(move || ringer.ring(|call| call.due = true));
-        let (worker, listener) = (Arc::clone(engine), Arc::clone(&bell));
-        let thread = Builder::new().name("bolide-purge".to_owned()).spawn(move || run(&worker, &listener));
-        // Without a thread nothing is purged, and nothing dead is visible all the same.
-        Purge { bell, thread: thread.ok() }
+        let wakeup = Arc::new(Wakeup::default());
+        let sender = Arc::clone(&wakeup);
+        engine.on_purge_due(move || sender.signal(|call| call.due = true));
+        let (worker, receiver) = (Arc::clone(engine), Arc::clone(&wakeup));
+        let thread = Builder::new().name("bolide-purge".to_owned()).spawn(move || run(&worker, &receiver));
+        // Without a thread nothing is purged, but expired items stay hidden.
+        Purge { wakeup, thread: thread.ok() }
     }
 }
 
 impl Drop for Purge {
     fn drop(&mut self) {
-        self.bell.ring(|call| call.stop = true);
+        self.wakeup.signal(|call| call.stop = true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn run(engine: &Engine, bell: &Bell) {
+fn run(engine: &Engine, wakeup: &Wakeup) {
     let mut pause = Duration::ZERO;
-    while bell.sleep(pause) {
+    while wakeup.sleep(pause) {
         let step = engine.purge_step(STEP_ITEMS).and_then(|report| {
             engine.retention_step()?;
             Ok(after(&report, engine.now()?.millis()))
@@ -88,7 +88,7 @@ fn run(engine: &Engine, bell: &Bell) {
     }
 }
 
-/// How long to sleep after a step.
+/// Returns how long to sleep after a step.
 fn after(report: &PurgeReport, now_ms: u64) -> Duration {
     let Some(due) = report.next_due else { return SLEEP_MAX };
     let wait = Duration::from_millis(due.millis().saturating_sub(now_ms));
@@ -98,7 +98,7 @@ fn after(report: &PurgeReport, now_ms: u64) -> Duration {
     if report.purged_items == 0 && report.other_entries == 0 {
         return EMPTY_PAUSE;
     }
-    if report.neighbours == Neighbours::Present && !report.urgent { BUSY_PAUSE } else { IDLE_PAUSE }
+    if report.concurrent_use == ConcurrentUse::Present && !report.urgent { BUSY_PAUSE } else { IDLE_PAUSE }
 }
 
 #[cfg(test)]
@@ -115,8 +115,8 @@ mod tests {
             (PurgeReport { next_due: Some(Time::from_seconds(103)), ..idle }, Duration::from_secs(3)),
             (idle, EMPTY_PAUSE),
             (busy, IDLE_PAUSE),
-            (PurgeReport { neighbours: Neighbours::Present, ..busy }, BUSY_PAUSE),
-            (PurgeReport { neighbours: Neighbours::Present, urgent: true, ..busy }, IDLE_PAUSE),
+            (PurgeReport { concurrent_use: ConcurrentUse::Present, ..busy }, BUSY_PAUSE),
+            (PurgeReport { concurrent_use: ConcurrentUse::Present, urgent: true, ..busy }, IDLE_PAUSE),
         ] {
             assert_eq!(after(&report, 100_000), pause, "{report:?}");
         }

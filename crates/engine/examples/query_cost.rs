@@ -1,6 +1,7 @@
 //! What queries cost: CPU time of the first page of each, over items of about 1 KB in an embedded store.
 //!
-//! `cargo run --release -p bolide-engine --example query_cost [directory]`
+//! `cargo run --release -p bolide-engine --example query_cost [directory [items]]`; with few items it is what `valgrind` counts the
+//! instructions of (`instructions.md` beside this file).
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,6 +11,7 @@ use document::{Document, parse_json};
 use engine::{ContainerDefinition, Engine, Operation, QueryRequest};
 use storage::{ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
 
+/// Items unless told otherwise.
 const ITEMS: u64 = 100_000;
 /// Writes on their way at the same time.
 const WINDOW: usize = 256;
@@ -44,7 +46,8 @@ const QUERIES: &[&str] = &[
 fn main() {
     let parent = std::env::args().nth(1).unwrap_or_else(|| std::env::temp_dir().display().to_string());
     let directory = Path::new(&parent).join(format!("bolide-query-cost-{}", std::process::id()));
-    let engine = fill(&directory);
+    let items = std::env::args().nth(2).map_or(ITEMS, |items| items.parse().expect("a number of items"));
+    let engine = fill(&directory, items);
     let database = engine.database("db").expect("made");
     let container = engine.container(&database, "c").expect("made");
     println!("{:>10} {:>8} {:>8} {:>6}  query", "CPU ms", "entries", "loaded", "rows");
@@ -66,7 +69,7 @@ fn main() {
     std::fs::remove_dir_all(&directory).expect("the directory is ours");
 }
 
-fn fill(directory: &Path) -> Engine {
+fn fill(directory: &Path, items: u64) -> Engine {
     let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
     let mut options = EmbeddedOptions::new(directory, ClockOptions::new(clock));
     options.durability = Durability::Buffered;
@@ -80,8 +83,8 @@ fn fill(directory: &Path) -> Engine {
     let definition = ContainerDefinition::from_value(&definition).expect("a valid definition");
     let container = engine.create_container(&database, definition, None).expect("a container");
     let mut waiting = VecDeque::new();
-    for n in 0..ITEMS {
-        let shuffled = n * 7919 % ITEMS;
+    for n in 0..items {
+        let shuffled = n * 7919 % items;
         let text = format!(
             r#"{{"id":"{n}","pk":"p{}","number":{shuffled},"group":{},"half":{},"word":"word{shuffled:06}","a":1,"b":{n},"filler":"{}"}}"#,
             n % 100,

@@ -4,7 +4,8 @@
 //! that the figures show what the entries cost, not the disk's sync; the CPU time is the whole process's, flushes and
 //! compactions included. Rounds are interleaved; the median of three is printed.
 //!
-//! `cargo run --release -p bolide-engine --example write_cost [directory]`
+//! `cargo run --release -p bolide-engine --example write_cost [directory [items]]`; with few items it is what `valgrind` counts the
+//! instructions of (`instructions.md` beside this file).
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,8 +15,8 @@ use document::{Document, parse_json};
 use engine::{Container, ContainerDefinition, Engine, Operation, Precondition};
 use storage::{ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
 
+/// Items inserted unless told otherwise; half as many are replaced.
 const ITEMS: u64 = 60_000;
-const REPLACES: u64 = 30_000;
 const ROUNDS: usize = 3;
 /// Writes on their way at the same time.
 const WINDOW: usize = 256;
@@ -26,11 +27,12 @@ const ROWS: [&str; 3] = ["insert", "replace, no property changed", "replace, 1 o
 
 fn main() {
     let parent = std::env::args().nth(1).unwrap_or_else(|| std::env::temp_dir().display().to_string());
+    let items = std::env::args().nth(2).map_or(ITEMS, |items| items.parse().expect("a number of items"));
     let directory = Path::new(&parent).join(format!("bolide-write-cost-{}", std::process::id()));
     let mut rounds = [[[0.0; ROWS.len()]; POLICIES.len()]; ROUNDS];
     for (number, round) in rounds.iter_mut().enumerate() {
         for (figures, (name, policy)) in round.iter_mut().zip(POLICIES) {
-            *figures = measure(&directory.join(format!("{name}-{number}")), policy);
+            *figures = measure(&directory.join(format!("{name}-{number}")), policy, items);
             eprintln!("round {number} {name}: {figures:.1?}");
         }
     }
@@ -46,7 +48,7 @@ fn main() {
     }
 }
 
-fn measure(path: &Path, indexing: &str) -> [f64; ROWS.len()] {
+fn measure(path: &Path, indexing: &str, items: u64) -> [f64; ROWS.len()] {
     let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000))));
     let mut options = EmbeddedOptions::new(path, clock);
     options.durability = Durability::Buffered;
@@ -63,12 +65,13 @@ fn measure(path: &Path, indexing: &str) -> [f64; ROWS.len()] {
         precondition: Precondition::None,
     };
     let mut random = fastrand::Rng::with_seed(7);
-    let mut some = || (0..REPLACES).map(|_| random.u64(..ITEMS)).collect::<Vec<_>>().into_iter();
-    let inserted = write_all(&engine, &container, (0..ITEMS).map(create));
+    let replaces = items / 2;
+    let mut some = || (0..replaces).map(|_| random.u64(..items)).collect::<Vec<_>>().into_iter();
+    let inserted = write_all(&engine, &container, (0..items).map(create));
     let unchanged = write_all(&engine, &container, some().map(|item| upsert(item, 0)));
     let changed = write_all(&engine, &container, some().map(|item| upsert(item, 1)));
     engine.close().expect("closes");
-    [inserted / ITEMS as f64, unchanged / REPLACES as f64, changed / REPLACES as f64]
+    [inserted / items as f64, unchanged / replaces as f64, changed / replaces as f64]
 }
 
 fn body(item: u64, version: u64) -> Document {

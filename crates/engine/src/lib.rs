@@ -1,71 +1,33 @@
-//! Databases, containers and items that know when to die: the only API that the front ends call.
+//! Databases, containers, items and their exact expiry: the only API that the front ends call.
 //!
-//! Plain data in, plain data out; no HTTP, no wire codes, no clock and no disk of its own: those come in through
-//! [`storage::Store`]. The life of a write: [`Engine::write`] checks and prepares on the caller's thread (`write`), the store
-//! runs the rest as a transaction, in which the [`gate`] decides who is alive, and the item's whole [`footprint`] is
-//! written in one commit. The life of a read: a view is opened (snapshot, policy, now), and whatever leaves it has passed the
-//! gate. Whether an item is dead is decided in [`expiry`], by one function.
+//! Plain data in, plain data out: the engine knows no HTTP and no wire codes, and has no clock or disk of its own;
+//! those come in through [`storage::Store`].
 //!
-//! What the dead leave behind is removed by [`Engine::purge_step`], a bounded piece of work that says when it next wants to
-//! run; the loop around it is not here.
+//! A write: [`Engine::write`] checks and prepares on the caller's thread (`write`). The store runs the rest as a
+//! transaction, in which the [`gate`](access::gate) decides which items are living, and the item's whole
+//! [`footprint`](index::footprint) is written in one commit. A read: the engine opens a view (snapshot, policy, now),
+//! and every item that leaves the view has passed the gate. Whether an item has expired is decided in [`expiry`], by
+//! one function.
+//!
+//! [`Engine::purge_step`] removes expired items. It is a bounded piece of work that returns when it is next due; the
+//! loop around it is in the server.
 
-mod alarm;
-mod archive;
-#[cfg(test)]
-mod below;
-mod browse;
-mod budget;
-mod burial;
+mod access;
 mod catalog;
-mod changes;
-mod charge;
-pub mod check;
-mod clearing;
 pub mod collection;
-mod container;
-mod continuation;
-mod counters;
-#[cfg(test)]
-mod countings;
-#[cfg(test)]
-mod date_rules;
 pub mod definition;
-mod delete_partition;
-mod deletions;
-mod error;
-mod events;
+mod entries;
+mod evidence;
 mod expiry;
-mod export;
-mod footprint;
-mod forecast;
-mod gate;
-mod guard;
-mod header;
-mod history;
-mod hold;
-mod holder;
+mod feed;
 mod index;
-mod item;
 mod keys;
-pub mod limits;
-mod lsn;
-mod obituary;
-mod operation;
-#[cfg(test)]
-mod order_of_a_view;
-mod outlook;
-pub mod patch;
-mod purge;
+mod maintenance;
 mod query;
-mod read;
-mod reset;
-mod resources;
+mod schema;
 #[cfg(test)]
-mod several_partitions;
-mod standstill;
-mod throughput;
-mod touch;
-mod watch;
+mod tests;
+mod types;
 mod write;
 
 use std::sync::Arc;
@@ -73,78 +35,81 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use storage::{Store, Time};
 
-pub use archive::{
-    Archive, ArchiveDirectory, ArchiveError, ArchiveFailure, ArchiveStatus, ArchiveSums, MemoryArchive,
-    PurgeNews,
-};
-pub use browse::{BrowsePlace, Browsed, Seen, SeenBody};
-pub use budget::{Budget, Burst, Enforcement, Toll};
-pub use changes::{Changes, FeedStart};
-pub use charge::Charge;
+pub use access::browse::{BrowsePosition, Browsed, BrowsedBody, BrowsedItem};
+pub use access::continuation::{decode_token, encode_token};
+pub use access::export::{ExportPage, Exported};
+pub use access::gate::Usage;
+pub use access::outcome::{Effect, Outcome};
+pub use access::renewal::{PendingRenewal, SlidingRenewal};
+pub use catalog::budget::{Budget, Burst, Enforcement, PendingCharge};
+pub use catalog::container::{Api, Container, Database, Partition};
+pub use catalog::owner::{DateRuleView, Owner};
+pub use catalog::resources::{Resource, ResourceParent};
 pub use collection::{Collection, CollectionDefinition};
-pub use container::{Api, Container, Database, Partition};
-pub use continuation::{decode_token, encode_token};
-pub use counters::{Count, Tally};
+pub use definition::patch;
+pub use definition::patch::Patch;
 pub use definition::{ContainerDefinition, DefaultTtl};
-pub use delete_partition::Emptied;
-pub use deletions::{DeletionGap, DeletionLog, DeletionPage, Tampering, Verifier};
-pub use error::{Error, Result};
-pub use expiry::{Countdown, Lifecycle};
-pub use export::{ExportPage, Exported};
-pub use forecast::{DryRun, Forecast, Interval};
-pub use gate::Usage;
-pub use guard::Consent;
-pub use history::{
-    Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Manner, Position,
+pub use entries::counters::{Count, Tally};
+pub use evidence::archive::{
+    Archive, ArchiveError, ArchiveFailure, ArchiveStatus, ArchiveSums, MemoryArchive, PurgeNews,
 };
-pub use hold::{HeldItem, ItemAddress};
-pub use holder::{DateRuleView, Holder};
-pub use index::IndexReport;
-pub use item::{Item, SYSTEM_PROPERTIES};
-pub use keys::PartitionId;
-pub use lsn::RangeLsn;
-pub use operation::{
-    BatchError, Effect, IndexUse, ItemName, Operation, Outcome, Precondition, QueryMetrics, QueryPage,
-    QueryRequest, ResumeFilter, Scope,
-};
-pub use patch::Patch;
-pub use purge::{
-    Backlog, DiskCopy, Neighbours, Observation, Pace, PaceStatus, PurgeFigures, PurgeReport, PurgeStatus,
+pub use evidence::deletions::{DeletionGap, DeletionLog, DeletionPage, Tampering, Verifier};
+pub use expiry::item::{Item, SYSTEM_PROPERTIES};
+pub use expiry::{ArchiveDirectory, Countdown, Lifecycle};
+pub use feed::changes::{Changes, FeedStart};
+pub use feed::history::{Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Manner};
+pub use feed::watch::{Watch, WatchEvent, WatchPage, Watched};
+pub use keys::{PartitionId, Position};
+pub use maintenance::check;
+pub use maintenance::forecast::{DryRun, Forecast, Interval};
+pub use maintenance::hold::HeldItem;
+pub use maintenance::purge::{
+    Backlog, ConcurrentUse, DiskCopy, Observation, Pace, PaceStatus, PurgeFigures, PurgeReport, PurgeStatus,
     RetentionReport, RetentionStatus, Slice,
 };
-pub use resources::{Owner, Resource};
+pub use query::find;
+pub use query::request::{QueryPage, QueryRequest, ResumeFilter};
+pub use schema::guard::Consent;
 pub use storage::{ClockStatus, Leap, Scrubbed, Stats, TestClock, WriterLoad};
-pub use throughput::{Offer, Throughput};
-pub use touch::{Touch, Touched};
-pub use watch::{Watch, WatchEvent, WatchPage, Watched};
+pub use types::charge::Charge;
+pub use types::error::{Error, Result};
+pub use types::index_report::IndexReport;
+pub use types::item_address::ItemAddress;
+pub use types::limits;
+pub use types::lsn::RangeLsn;
+pub use types::request::{IndexUse, ItemName, Precondition, QueryMetrics, Scope};
+pub use types::throughput::{Offer, Throughput};
 pub use write::check_batch_size;
+pub use write::delete_partition::Emptied;
+pub use write::operation::{BatchError, Operation};
 
 /// An open database system. Cheap to share behind an `Arc`; every method takes `&self`.
 pub struct Engine {
     store: Arc<dyn Store>,
     catalog: RwLock<Arc<catalog::Catalog>>,
-    /// Held by whoever changes the catalog.
+    /// Held while the catalog is changed.
     changes: Mutex<()>,
-    alarm: Arc<alarm::Alarm>,
-    purge: purge::PurgeState,
-    index_turn: index::IndexTurn,
+    alarm: Arc<types::alarm::Alarm>,
+    purge: maintenance::purge::PurgeState,
+    index_turn: maintenance::index_build::IndexTurn,
     /// The collection whose indexes were worked on last.
     collection_turn: Mutex<Option<PartitionId>>,
     claims: Arc<collection::Claims>,
-    news: archive::NewsDesk,
+    news: evidence::archive::PurgeNewsQueue,
     options: Options,
 }
 
 /// How an engine behaves.
 #[derive(Clone)]
 pub struct Options {
-    /// The fewest physical partitions that a new container gets; its throughput may ask for more.
+    /// The fewest physical partitions that a new container gets; its throughput may require more.
     pub partitions: u32,
     /// Whether requests beyond the provisioned throughput are refused.
     pub enforcement: Enforcement,
-    /// Where dead items are written in containers that name an archive (T32); without it none may.
+    /// Where expired items of containers with an archive are written (T32). Without it no container may name an
+    /// archive.
     pub archive: Option<Arc<dyn Archive>>,
-    /// Bytes that a page of a query may keep in memory: rows that are sorted, groups, distinct rows.
+    /// Bytes that a page of a query may keep in memory: rows being sorted, groups, distinct rows.
     pub query_memory_bytes: usize,
 }
 
@@ -165,7 +130,7 @@ impl Engine {
         Engine::open_with(store, Options::default())
     }
 
-    /// Opens the engine over a store, with other options than the default.
+    /// Opens the engine over a store, with options.
     pub fn open_with(store: Arc<dyn Store>, options: Options) -> Result<Engine> {
         let catalog = catalog::Catalog::load(&*store.snapshot()?)?;
         let engine = Engine {
@@ -173,11 +138,11 @@ impl Engine {
             catalog: RwLock::new(Arc::new(catalog)),
             changes: Mutex::new(()),
             alarm: Arc::default(),
-            purge: purge::PurgeState::default(),
-            index_turn: index::IndexTurn::default(),
+            purge: maintenance::purge::PurgeState::default(),
+            index_turn: maintenance::index_build::IndexTurn::default(),
             collection_turn: Mutex::default(),
             claims: Arc::default(),
-            news: archive::NewsDesk::default(),
+            news: evidence::archive::PurgeNewsQueue::default(),
             options,
         };
         engine.adopt_unindexed()?;
@@ -185,24 +150,25 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The store's time.
+    /// Returns the store's time.
     pub fn now(&self) -> Result<Time> {
         Ok(self.store.now()?)
     }
 
-    /// The number of the last commit that changed something, in any database.
+    /// Returns the number of the last commit that changed something, in any database.
     pub fn last_sequence(&self) -> u64 {
         self.store.last_sequence()
     }
 
-    /// Time, and whether it can be trusted (T34).
+    /// Returns the time, and whether it can be trusted (T34).
     pub fn clock_status(&self) -> Result<ClockStatus> {
         let status = self.store.clock_status()?;
         self.alarm.clock_is_suspect(status.suspect.is_some());
         Ok(status)
     }
 
-    /// Whether the clock was suspect at the last [`clock_status`](Self::clock_status). Costs nothing.
+    /// Returns whether the clock was suspect at the last [`clock_status`](Self::clock_status). Does not use the
+    /// store.
     pub fn was_clock_suspect(&self) -> bool {
         self.alarm.was_clock_suspect()
     }
@@ -219,41 +185,43 @@ impl Engine {
         Ok(now)
     }
 
-    /// An operator takes a suspect time for true.
+    /// Accepts a suspect time as true, on behalf of an operator.
     pub fn accept_clock(&self) -> Result<ClockStatus> {
         let status = self.store.accept_clock()?;
         self.alarm.ring();
         Ok(status)
     }
 
-    /// An operator takes a suspect time for wrong.
+    /// Rejects a suspect time, on behalf of an operator.
     pub fn reject_clock(&self) -> Result<ClockStatus> {
         let status = self.store.reject_clock()?;
         self.alarm.ring();
         Ok(status)
     }
 
-    /// The whole store as it is now, to be kept elsewhere. It holds space back while it lives.
+    /// Returns a backup of the whole store as it is now. The store cannot reclaim the backup's space while the value
+    /// exists.
     pub fn backup(&self) -> Result<storage::Backup> {
         Ok(self.store.backup()?)
     }
 
-    /// Figures of the store.
+    /// Returns the store's statistics.
     pub fn storage_stats(&self) -> storage::Stats {
         self.store.stats()
     }
 
-    /// How many times the store was used since it was opened: who makes way for users looks at it often.
+    /// Returns how many times the store was used since it was opened. Background work that yields to users reads it
+    /// often.
     pub fn operations(&self) -> u64 {
         self.store.operations()
     }
 
-    /// How busy the store's writer is.
+    /// Returns how busy the store's writer is.
     pub fn writer_load(&self) -> WriterLoad {
         self.store.writer_load()
     }
 
-    /// Makes everything durable and lets go of the store.
+    /// Makes everything durable and closes the store.
     pub fn close(&self) -> Result<()> {
         Ok(self.store.close()?)
     }

@@ -34,8 +34,8 @@
     for (const clock of document.querySelectorAll("#clock, .live-clock")) {
       if (said) clock.textContent = new Date(time).toISOString().slice(0, 19).replace("T", " ");
     }
-    for (const countdown of document.querySelectorAll("[data-death]")) {
-      const left = Number(countdown.dataset.death) - time;
+    for (const countdown of document.querySelectorAll("[data-expiry]")) {
+      const left = Number(countdown.dataset.expiry) - time;
       const row = countdown.closest("tr");
       if (left <= 0) {
         countdown.querySelector(".left").textContent = "dead";

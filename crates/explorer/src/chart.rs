@@ -11,17 +11,17 @@ const LEFT: u64 = 56;
 const BOTTOM: u64 = 26;
 const TOP: u64 = 12;
 
-/// One bar: when, for people, and how much.
+/// A bar: its time, formatted, and its items.
 pub(crate) struct Bar {
     pub(crate) label: String,
-    /// What stands on the axis; most bars have nothing there.
+    /// The label on the axis; most bars have none.
     pub(crate) tick: Option<String>,
     pub(crate) tally: Tally,
-    /// Whether it is what dies at once.
+    /// Whether it shows items that expire at once.
     pub(crate) urgent: bool,
 }
 
-/// A histogram of items.
+/// Draws a histogram of items.
 pub(crate) fn histogram(title: &str, bars: &[Bar]) -> Markup {
     let highest = bars.iter().map(|bar| bar.tally.items).max().unwrap_or(0);
     let top = nice(highest);
@@ -31,7 +31,7 @@ pub(crate) fn histogram(title: &str, bars: &[Bar]) -> Markup {
     let floor = TOP + plot_height;
     let height = |items: u64| {
         let share = u128::from(items) * u128::from(plot_height) / u128::from(top.max(1));
-        // What is there is seen.
+        // Any nonzero value is visible.
         (share as u64).max(u64::from(items > 0) * 2)
     };
     html! {
@@ -76,7 +76,7 @@ pub(crate) fn share(staying: u64, going: u64) -> Markup {
     }
 }
 
-/// A round number at or above another.
+/// Returns a round number at or above another.
 fn nice(number: u64) -> u64 {
     let mut unit = 1_u64;
     loop {

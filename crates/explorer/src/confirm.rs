@@ -1,42 +1,42 @@
-//! The question before something that cannot be undone: what will happen, in numbers, and a form that says it is meant.
+//! The confirmation of an irreversible action: its effects in numbers, and a form to confirm them.
 //!
-//! The first form asks, this page answers it with a second one that carries the same fields and the number that was shown. So it
-//! works without script, and both forms carry the session's secret. If more would happen by then than was shown, it is asked
-//! again. A little more is to be expected: other clients write meanwhile.
+//! The answer to the first form is a second one that carries the same fields and the number shown. So it works without
+//! script, and both forms carry the session's secret. If the action would affect more than was shown, it must be
+//! confirmed again. A little more is accepted, since other clients write meanwhile.
 
-use engine::{Count, Holder};
+use engine::{Count, Owner};
 use maud::html;
 
-use crate::answer::{Answer, Fault};
 use crate::format;
-use crate::guard::CSRF;
-use crate::layout::csrf;
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::guard::CSRF;
+use crate::visit::layout::csrf;
 
-/// The field that says how much was agreed to.
+/// The field with the number that was confirmed.
 const CONFIRMED: &str = "confirmed";
 
-/// By how much a number may grow until it is agreed to: so much, or one part in so many of a large one.
+/// By how much the number may grow until it is confirmed: by this many, or by one part in this many of a large number.
 const GROWTH: u64 = 10;
 const GROWTH_PART: u64 = 100;
 
-/// What is about to happen.
+/// An action to confirm.
 pub(crate) struct Question {
-    /// What is done.
+    /// The action.
     pub(crate) title: String,
-    /// What comes of it, in sentences with numbers.
+    /// Its effects, in sentences with numbers.
     pub(crate) effects: Vec<String>,
-    /// How many things it concerns, if an agreement to fewer is not enough.
+    /// The number of items affected, if confirming fewer is not enough.
     pub(crate) number: Option<u64>,
-    /// What the button says.
+    /// The label of the button.
     pub(crate) button: &'static str,
-    /// The page to go back to.
+    /// The page to return to.
     pub(crate) back: String,
 }
 
 impl Question {
-    /// The page that asks; none if it was answered.
-    pub(crate) async fn ask(self, visit: &Visit, holder: Option<&Holder>) -> Result<Option<Answer>, Fault> {
+    /// Returns the page with the confirmation; `None` if it was given.
+    pub(crate) async fn ask(self, visit: &Visit, owner: Option<&Owner>) -> Result<Option<Answer>, Fault> {
         let agreed = visit.form.text(CONFIRMED).and_then(|text| text.parse::<u64>().ok());
         if agreed.is_some_and(|agreed| self.number.is_none_or(|number| number <= covered_by(agreed))) {
             return Ok(None);
@@ -61,12 +61,12 @@ impl Question {
                 }
             }
         };
-        visit.show(&title, holder, &inner).await.map(|page| Some(page.asking()))
+        visit.show(&title, owner, &inner).await.map(|page| Some(page.asking()))
     }
 }
 
-/// How much an agreement to so much covers: numbers grow between the two forms, and an answer to them must be possible. An
-/// agreement to nothing covers nothing: the next form shows a number, which can be agreed to.
+/// Returns the number that a confirmation covers: numbers grow between the two forms, and it must be possible to
+/// confirm them. Confirming zero covers nothing more: the next form shows a number, which can be confirmed.
 fn covered_by(agreed: u64) -> u64 {
     if agreed == 0 { 0 } else { agreed.saturating_add((agreed / GROWTH_PART).max(GROWTH)) }
 }
@@ -77,7 +77,7 @@ pub(crate) fn counted(count: Count) -> String {
     format!("{at_most}{} ({})", format::items(count.tally.items), format::bytes(count.tally.bytes))
 }
 
-/// `3 items are`, `1 item is`: what a sentence goes on with.
+/// Formats `3 items are`, `1 item is`.
 pub(crate) fn are(count: Count, verb: [&str; 2]) -> String {
     let verb = verb[usize::from(count.tally.items != 1)];
     format!("{} {verb}", counted(count))

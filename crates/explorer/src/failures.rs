@@ -1,4 +1,4 @@
-//! Wrong keys, counted for each peer: who tries many has to wait, and nobody else has to.
+//! Counts wrong keys for each client: one that tries many has to wait, without affecting others.
 //!
 //! Keys are far too long to be guessed; what is bounded here is the noise. A peer is an address of IPv4, or a network of IPv6
 //! as large as one customer has. All of whom nothing is known are one peer.
@@ -9,28 +9,28 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many wrong keys a peer may try in [`WINDOW`].
+/// How many wrong keys a client may try in [`WINDOW`].
 pub(crate) const FAILURES_MAX: usize = 20;
 pub(crate) const WINDOW: Duration = Duration::from_mins(1);
 
 /// Peers that are remembered; for one more, the one whose last failure is the oldest is forgotten.
 const PEERS_MAX: usize = 1024;
 
-/// Who has tried wrong keys of late.
+/// The recent wrong keys of each client.
 #[derive(Default)]
 pub(crate) struct Failures {
     by_peer: HashMap<Option<IpAddr>, Vec<Instant>>,
 }
 
 impl Failures {
-    /// Whether this peer has tried too many.
+    /// Returns whether this client has tried too many.
     pub(crate) fn are_too_many(&mut self, peer: Option<IpAddr>, now: Instant) -> bool {
         let Some(times) = self.by_peer.get_mut(&network(peer)) else { return false };
         times.retain(|time| now.duration_since(*time) < WINDOW);
         times.len() >= FAILURES_MAX
     }
 
-    /// Remembers one more.
+    /// Records a wrong key.
     pub(crate) fn add(&mut self, peer: Option<IpAddr>, now: Instant) {
         let peer = network(peer);
         if self.by_peer.len() >= PEERS_MAX && !self.by_peer.contains_key(&peer) {
@@ -41,7 +41,7 @@ impl Failures {
     }
 }
 
-/// The address, or the network of which somebody who has one address has all.
+/// Returns the address, or the network that belongs to the same customer.
 fn network(peer: Option<IpAddr>) -> Option<IpAddr> {
     peer.map(|address| match address.to_canonical() {
         IpAddr::V6(address) => {

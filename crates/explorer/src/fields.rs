@@ -2,13 +2,13 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode};
 
-/// What stays as it is in a link.
+/// Characters that are not escaped in a link.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The most fields that are looked at.
+/// The largest number of fields read.
 const FIELDS_MAX: usize = 64;
 
-/// The fields of a form or query string. Of several with one name the first counts.
+/// The fields of a form or query string. Of several with one name the first is used.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
@@ -24,35 +24,35 @@ impl Fields {
         Fields(pairs.map(read).collect())
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// All of them, in their order.
+    /// Returns all fields in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The value of a field that is filled in, without the space around it.
+    /// Returns the value of a field that is not empty, trimmed.
     pub(crate) fn filled(&self, name: &str) -> Option<&str> {
         self.text(name).map(str::trim).filter(|text| !text.is_empty())
     }
 }
 
-/// A plus is a space; line ends come as two characters and are kept as one.
+/// Decodes a value: a plus is a space; line ends arrive as two characters and are kept as one.
 fn decode(bytes: &[u8]) -> String {
     let spaced: Vec<u8> = bytes.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
     let text = String::from_utf8_lossy(&percent_decode(&spaced).collect::<Vec<u8>>()).into_owned();
     if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
 }
 
-/// A segment of a path.
+/// Decodes a segment of a path.
 pub(crate) fn decode_segment(segment: &str) -> String {
     percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }
 
-/// A text as a link carries it.
+/// Encodes a text for a link.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, PLAIN).to_string()
 }

@@ -66,7 +66,7 @@ pub(crate) fn utc(time: Time) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60)
 }
 
-/// A default time to live.
+/// Formats a default time to live.
 pub(crate) fn ttl(ttl: DefaultTtl) -> String {
     match ttl {
         DefaultTtl::Off => "off".to_owned(),
@@ -75,15 +75,15 @@ pub(crate) fn ttl(ttl: DefaultTtl) -> String {
     }
 }
 
-/// The countdown of an item: how long it has left, and how much of its time that is.
-pub(crate) fn countdown(ts: u64, death: Option<Time>, held: bool, now: Time) -> Markup {
-    let Some(death) = death else {
+/// Shows the countdown of an item: the time left, and its share of the item's lifetime.
+pub(crate) fn countdown(ts: u64, expiry: Option<Time>, held: bool, now: Time) -> Markup {
+    let Some(expiry) = expiry else {
         return html! { span.countdown.never { @if held { "held" } @else { "never" } } };
     };
-    let left = death.millis_since(now);
-    let whole = death.millis_since(Time::from_seconds(ts)).max(left).max(1);
+    let left = expiry.millis_since(now);
+    let whole = expiry.millis_since(Time::from_seconds(ts)).max(left).max(1);
     html! {
-        span.countdown data-death=(death.millis()) title=(format!("dies at {} UTC", utc(death))) {
+        span.countdown data-expiry=(expiry.millis()) title=(format!("dies at {} UTC", utc(expiry))) {
             span.left { (span(left.div_ceil(1000))) }
             progress max=(whole) value=(left.min(whole)) aria-hidden="true" {}
         }

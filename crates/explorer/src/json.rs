@@ -44,7 +44,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// Where a string that begins the text ends, its quotes included.
+/// Returns the end of the string that begins the text, including its quotes.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, sign) in text.char_indices().skip(1) {
@@ -58,7 +58,7 @@ fn string_end(text: &str) -> usize {
     text.len()
 }
 
-/// What takes the pieces of a text that is set on lines.
+/// Receives the tokens of a formatted text.
 trait Out {
     fn plain(&mut self, text: &str);
     fn scalar(&mut self, text: &str, is_name: bool);
@@ -125,21 +125,21 @@ impl Out for Coloured {
     }
 }
 
-/// The text on lines.
+/// Formats a text on several lines.
 pub(crate) fn pretty(text: &str) -> String {
     let mut out = Text(String::with_capacity(text.len() * 2));
     set(text, &mut out);
     out.0
 }
 
-/// The text on lines, with colours.
+/// Formats a text on several lines, with colours.
 pub(crate) fn coloured(text: &str) -> Markup {
     let mut out = Coloured(String::with_capacity(text.len() * 3));
     set(text, &mut out);
     html! { pre.json { code { (PreEscaped(out.0)) } } }
 }
 
-/// The beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 pub(crate) fn preview(text: &str, most: usize) -> String {
     let mut shown: String = text.chars().take(most).collect();
     if shown.len() < text.len() {
@@ -148,7 +148,7 @@ pub(crate) fn preview(text: &str, most: usize) -> String {
     shown
 }
 
-/// What is wrong with a text that should be JSON, and where.
+/// An error in a text that should be JSON, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub(crate) text: String,
@@ -157,12 +157,12 @@ pub(crate) struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake that is not at a place.
+    /// Creates an error without a position.
     pub(crate) fn of(text: impl Into<String>) -> Mistake {
         Mistake { text: text.into(), place: None }
     }
 
-    /// What the parser of documents says.
+    /// Converts an error of the document parser.
     pub(crate) fn in_json(error: &document::Error) -> Mistake {
         match error {
             document::Error::Json { line, column, message } => {

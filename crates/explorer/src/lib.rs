@@ -3,24 +3,21 @@
 //! Everything is rendered here and sent whole; a little script adds countdowns, live figures and shortcuts, and the pages work
 //! without it. No asset comes from elsewhere, nothing is inline, and every answer carries a policy that forbids both.
 //!
-//! The life of a request: [`Explorer::answer`] finds the session of its cookie (`session`), checks that a form came from one of
-//! our own pages (`guard`), finds the handler (`routes`, one table) and puts its page into the frame (`layout`). Handlers are
-//! in `pages`, one file for each subject; whatever may block runs beside the workers.
+//! The lifecycle of a request: [`Explorer::answer`] finds the session of its cookie (`session`), checks that a form was
+//! sent by one of the explorer's own pages (`guard`), finds the handler (`routes`, one table) and puts its page into
+//! the frame (`layout`). Handlers are in `pages`, one file for each subject; blocking work runs on other threads.
 //!
-//! No rule about items, time or expiry lives here. Documents of the MongoDB API are queried and written through its own front
-//! end ([`Shell`]), so that views, validators and indexes mean here what they mean to a driver.
+//! It contains no rule about items, time or expiry. Documents of the MongoDB API are queried and written through its
+//! own front end ([`Shell`]), so that views, validators and indexes apply as for a driver.
 
-mod answer;
+mod audited_action;
+mod backends;
 mod chart;
 mod confirm;
-mod deed;
-mod doors;
 mod failures;
 mod fields;
 mod format;
-mod guard;
 mod json;
-mod layout;
 mod pages;
 mod routes;
 mod session;
@@ -29,79 +26,64 @@ mod visit;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use account::{Keyring, Kind, Right};
+use account::{Kind, Right};
 use bytes::Bytes;
-use engine::Engine;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
-pub use deed::Deed;
-pub use doors::{Reply, Shell, Transport};
+pub use audited_action::AuditedAction;
+pub use backends::{Backends, Reply, SharedFile, Shell, Transport};
 
-use crate::answer::{Answer, Fault};
 use crate::fields::Fields;
 pub use crate::routes::Weight;
 use crate::routes::{Effect, Found};
 use crate::session::Sessions;
-use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::{Visit, answer, guard, layout};
 
 /// Where all pages are.
 const PREFIX: &str = "/_explorer";
 
-/// The largest form of somebody who has not signed in: a key and little else.
-const STRANGER_BODY_BYTES: usize = 8 * 1024;
+/// The largest form without a session: a key and little else.
+const UNAUTHENTICATED_BODY_BYTES: usize = 8 * 1024;
 
-/// The largest form of somebody who has: an item of the largest size, each byte of it escaped.
+/// The largest form in a session: an item of the largest size, each byte of it escaped.
 const BODY_BYTES: usize = 7 * 1024 * 1024;
 
-/// The longest address of a page that is remembered over the sign-in; from a longer one the visitor begins at the front page.
+/// The longest address of a page that is remembered during the sign-in; after a longer one the visitor begins at the
+/// front page.
 const NEXT_BYTES: usize = 1024;
 
-/// An extension of answers whose bytes are ours and the same for all visitors: they take no memory of their own.
-#[derive(Debug, Clone, Copy)]
-pub struct SharedFile;
-
-/// What the explorer works with.
-#[derive(Clone)]
-pub struct Doors {
-    /// The data.
-    pub engine: Arc<Engine>,
-    /// Who may come in.
-    pub keys: Keyring,
-    /// The MongoDB front end; without it collections can be looked at, and nothing more.
-    pub shell: Option<Arc<dyn Shell>>,
-}
-
-/// The pages.
+/// The explorer.
 pub struct Explorer {
-    doors: Doors,
+    backends: Backends,
     sessions: Arc<Sessions>,
 }
 
 impl Explorer {
-    /// Pages over these doors. Nobody is signed in.
-    pub fn new(doors: Doors) -> Explorer {
-        Explorer { doors, sessions: Arc::default() }
+    /// Creates the explorer over these backends, without sessions.
+    pub fn new(backends: Backends) -> Explorer {
+        Explorer { backends, sessions: Arc::default() }
     }
 
-    /// How large a body whoever sends this head may send.
+    /// Returns the largest body for a request with this head.
     pub fn body_bytes(&self, head: &Parts) -> usize {
-        match self.sessions.find(&head.headers, &self.doors.keys) {
+        match self.sessions.find(&head.headers, &self.backends.keys) {
             Some(_) => BODY_BYTES,
-            None => STRANGER_BODY_BYTES,
+            None => UNAUTHENTICATED_BODY_BYTES,
         }
     }
 
-    /// The key that the sender of this head has signed in with, if they have.
+    /// Returns the key of the request's session, if there is one.
     pub fn key(&self, head: &Parts) -> Option<Kind> {
-        Some(self.sessions.find(&head.headers, &self.doors.keys)?.holder.kind)
+        Some(self.sessions.find(&head.headers, &self.backends.keys)?.holder.kind)
     }
 
-    /// How much work the page of this head is; none for strangers, who are shown the way in, and for files of ours. A command
-    /// of the MongoDB API waits in the queue of its own kind, so its page does not hold a permit there, too.
+    /// Returns the kind of work of a page; `None` without a session, which gets the sign-in form, and for static files.
+    /// A command of the MongoDB API waits in the queue of its own kind, so its page does not hold a permit here, too.
     pub fn weight(&self, head: &Parts) -> Option<Weight> {
-        self.sessions.find(&head.headers, &self.doors.keys)?;
+        self.sessions.find(&head.headers, &self.backends.keys)?;
         let below = head.uri.path().strip_prefix(PREFIX)?.strip_prefix('/')?;
         let segments: Vec<String> = below.split('/').map(fields::decode_segment).collect();
         let Found::Route(route) = routes::find(&head.method, &segments) else { return None };
@@ -111,20 +93,20 @@ impl Explorer {
         }
     }
 
-    /// Answers one request of that peer. What it does stands in `deed` before it is done, for a caller whose client may leave
+    /// Answers one request of that peer. What it does stands in `audited` before it is done, for a caller whose client may leave
     /// in the middle.
     pub async fn answer(
         &self,
         request: Request<Bytes>,
         transport: Transport,
         peer: Option<IpAddr>,
-        deed: &mut Option<Deed>,
+        audited: &mut Option<AuditedAction>,
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let is_head = head.method == Method::HEAD;
-        let answer = self.find_answer(&head, &body, transport, peer, deed).await;
+        let answer = self.find_answer(&head, &body, transport, peer, audited).await;
         if matches!(answer, Answer::Question(_)) {
-            *deed = None;
+            *audited = None;
         }
         let mut response = answer.into_response();
         if is_head {
@@ -139,7 +121,7 @@ impl Explorer {
         body: &Bytes,
         transport: Transport,
         peer: Option<IpAddr>,
-        deed: &mut Option<Deed>,
+        audited: &mut Option<AuditedAction>,
     ) -> Answer {
         let path = head.uri.path();
         let Some(below) = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/')) else {
@@ -155,42 +137,43 @@ impl Explorer {
         let query = Fields::parse(head.uri.query().unwrap_or_default().as_bytes());
         if segments == ["sign-in"] {
             let form = Fields::parse(body);
-            *deed = (head.method == Method::POST).then(|| Deed::sign_in(&form, &self.doors.keys));
+            *audited =
+                (head.method == Method::POST).then(|| AuditedAction::sign_in(&form, &self.backends.keys));
             return self.sign_in(head, &query, &form, transport, peer);
         }
-        let Some(session) = self.sessions.find(&head.headers, &self.doors.keys) else {
-            return strangers_answer(head);
+        let Some(session) = self.sessions.find(&head.headers, &self.backends.keys) else {
+            return unauthenticated_answer(head);
         };
         let found = match routes::find(&head.method, &segments) {
             Found::Route(route) => route,
-            Found::WrongMethod => return Fault::wrong_method().shown_to(None, &self.doors).await,
+            Found::WrongMethod => return Fault::wrong_method().shown_to(None, &self.backends).await,
             Found::Nothing => {
-                return Fault::not_found("This page").shown_to(Some(&session), &self.doors).await;
+                return Fault::not_found("This page").shown_to(Some(&session), &self.backends).await;
             }
         };
         let form = Fields::parse(body);
         if head.method == Method::POST {
             if let Err(fault) = guard::check_form(head, &form, &session) {
-                return fault.shown_to(Some(&session), &self.doors).await;
+                return fault.shown_to(Some(&session), &self.backends).await;
             }
-            *deed = Deed::of(found, &segments, &form, &session);
+            *audited = AuditedAction::of(found, &segments, &form, &session);
             if segments == ["sign-out"] {
                 self.sessions.end(&head.headers);
                 return Answer::SignedOut { to: format!("{PREFIX}/sign-in"), transport };
             }
             if found.effect == Effect::Writes && session.right() == Right::ReadOnly {
-                return Fault::read_only().shown_to(Some(&session), &self.doors).await;
+                return Fault::read_only().shown_to(Some(&session), &self.backends).await;
             }
         }
         let sessions = Some(Arc::clone(&self.sessions));
-        let visit = Visit { doors: self.doors.clone(), sessions, session, path: segments, query, form };
+        let visit = Visit { backends: self.backends.clone(), sessions, session, path: segments, query, form };
         match (found.run)(&visit).await {
             Ok(answer) => answer,
-            Err(fault) => fault.shown_to(Some(&visit.session), &self.doors).await,
+            Err(fault) => fault.shown_to(Some(&visit.session), &self.backends).await,
         }
     }
 
-    /// The way in: the form, and what was sent with it.
+    /// Handles the sign-in form.
     fn sign_in(
         &self,
         head: &Parts,
@@ -207,7 +190,7 @@ impl Explorer {
             return pages::sign_in::form("", Some(pages::sign_in::Refusal::Elsewhere));
         }
         let next = wanted_page(form);
-        match self.sessions.begin(form.text("key").unwrap_or_default().trim(), &self.doors.keys, peer) {
+        match self.sessions.begin(form.text("key").unwrap_or_default().trim(), &self.backends.keys, peer) {
             Ok(cookie) => Answer::SignedIn { to: own_path(next), cookie, transport },
             Err(refusal) => {
                 if matches!(refusal, session::Refused::Key) {
@@ -237,8 +220,8 @@ pub fn busy(retry_after_ms: u64) -> Response<Bytes> {
     response
 }
 
-/// Whoever is not signed in is shown the way in, and comes back where they wanted to go.
-fn strangers_answer(head: &Parts) -> Answer {
+/// Redirects a request without a session to the sign-in form, and back to its page afterwards.
+fn unauthenticated_answer(head: &Parts) -> Answer {
     let fragment = head.headers.contains_key("x-fragment");
     if fragment || head.method == Method::POST {
         return pages::sign_in::form("", Some(pages::sign_in::Refusal::SessionOver));
@@ -250,13 +233,13 @@ fn strangers_answer(head: &Parts) -> Answer {
     Answer::See(format!("{PREFIX}/sign-in?next={}", fields::encode(wanted)))
 }
 
-/// The page that is wanted behind the sign-in. What is too long for one of ours is not sent back: strangers decide what is in
-/// it.
+/// Returns the page to show after the sign-in. A text that is too long for an own page is not echoed: a client without
+/// a session controls it.
 fn wanted_page(fields: &Fields) -> &str {
     fields.text("next").filter(|next| next.len() <= NEXT_BYTES).unwrap_or_default()
 }
 
-/// The page to go to behind the sign-in: one of ours, whatever the form says.
+/// Returns the page to go to after the sign-in: always an own page, whatever the form contains.
 fn own_path(next: &str) -> String {
     let ours = next.starts_with("/_explorer/") && !next.contains(['\\', '\r', '\n']) && !next.contains("//");
     if ours { next.to_owned() } else { format!("{PREFIX}/") }

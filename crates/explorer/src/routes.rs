@@ -1,36 +1,36 @@
-//! Every page, as one table. `{}` stands for a name.
+//! The table of pages. `{}` stands for a name.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use hyper::Method;
 
-use crate::answer::{Answer, Fault};
 use crate::pages::{
     clock, container, create, feed, help, holds, home, item, keys, purge, query, settings, timeline, users,
 };
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
 
 /// A handler.
 type Run = for<'a> fn(&'a Visit) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
 
-/// Whether a form changes anything: then a read-only key does not do.
+/// Whether a form changes anything, which a read-only key may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Reads,
     Writes,
 }
 
-/// How much work a page is: which line it waits in when the server has more to do than it can.
+/// How much work a page is: the queue in which it waits under overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// It looks at figures or at single things, or makes one change.
+    /// Reads statistics or single items, or makes one change.
     Brief,
-    /// It reads many items.
+    /// Reads many items.
     Query,
 }
 
-/// One page, or one thing that is done.
+/// A page or an action.
 pub(crate) struct Route {
     method: Method,
     path: &'static str,
@@ -64,7 +64,7 @@ macro_rules! list {
     };
 }
 
-/// A form that only asks.
+/// A form that only asks for confirmation.
 macro_rules! question {
     ($path:literal, $run:path) => {
         route!(POST, Reads, Query, $path, $run)
@@ -116,7 +116,7 @@ const TABLE: &[Route] = &[
 ];
 
 impl Route {
-    /// The name of what it changes, for the audit log; none if that is nothing, or a document.
+    /// Returns the name of the change for the audit log; `None` if it changes nothing, or a document.
     pub(crate) fn audited_as(&self) -> Option<&'static str> {
         let name = match self.path.strip_prefix("c/{}/{}/{}/") {
             Some("new") => return None,
@@ -127,7 +127,7 @@ impl Route {
     }
 }
 
-/// What a path leads to.
+/// The route of a path.
 pub(crate) enum Found {
     Route(&'static Route),
     /// There is such a page, and it does not take the method.

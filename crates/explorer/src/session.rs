@@ -1,14 +1,14 @@
-//! Who is signed in. Counted in real time, whatever the store's clock is made to show (T29).
+//! Sessions. They use real time, whatever the store's clock shows (T29).
 //!
-//! A session is known by 256 random bits in a cookie, of which only a digest is kept. It remembers the key that it was begun
-//! with and asks for it again at each request: a key that was replaced opens nothing any more. Failed attempts are bounded for
-//! each peer (`failures`).
+//! A session is identified by 256 random bits in a cookie, of which only a digest is kept. It keeps the key that it
+//! began with and checks it again at each request: a replaced key ends its sessions. Failed attempts are limited for
+//! each client (`failures`).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use account::{Holder, Key, Keyring, Right};
+use account::{AuthenticatedKey, Key, Keyring, Right};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::HeaderMap;
@@ -22,19 +22,19 @@ use crate::failures::Failures;
 /// The cookie's name.
 pub(crate) const COOKIE_NAME: &str = "bolide-explorer";
 
-/// How long a session lasts without a request.
+/// The idle time after which a session ends.
 const IDLE: Duration = Duration::from_mins(30);
 
-/// How long it lasts at most.
+/// The longest duration of a session.
 const LIFE: Duration = Duration::from_hours(12);
 
-/// The most sessions; for one more, the one that was not used for the longest time ends.
+/// The largest number of sessions; beyond it, the least recently used one ends.
 const SESSIONS_MAX: usize = 256;
 
-/// The longest key that is looked at.
+/// The longest key that is checked.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// Everybody who is signed in.
+/// All sessions.
 #[derive(Default)]
 pub(crate) struct Sessions {
     known: Mutex<HashMap<[u8; 32], Kept>>,
@@ -54,28 +54,28 @@ impl Kept {
     }
 }
 
-/// A session at one request.
+/// The session of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     /// The key, and what it allows.
-    pub(crate) holder: Holder,
-    /// What every form of this session carries.
+    pub(crate) holder: AuthenticatedKey,
+    /// The secret in every form of this session.
     pub(crate) csrf: String,
 }
 
 impl Session {
-    /// What the key allows.
+    /// Returns the rights of the key.
     pub(crate) fn right(&self) -> Right {
         self.holder.right()
     }
 }
 
-/// Why nobody was let in.
+/// Why a sign-in was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The key is not one of the account's.
     Key,
-    /// Too many wrong ones were tried.
+    /// Too many wrong keys were tried.
     TooMany,
 }
 
@@ -86,7 +86,7 @@ impl Sessions {
         if self.failures.lock().are_too_many(peer, now) {
             return Err(Refused::TooMany);
         }
-        let Some(holder) = keys.holder(key).filter(|_| key.len() <= KEY_BYTES_MAX) else {
+        let Some(holder) = keys.authenticate(key).filter(|_| key.len() <= KEY_BYTES_MAX) else {
             self.failures.lock().add(peer, now);
             return Err(Refused::Key);
         };
@@ -101,13 +101,13 @@ impl Sessions {
         Ok(token)
     }
 
-    /// The session of a request, if it has one that goes on.
+    /// Returns the session of a request, if it has a valid one.
     pub(crate) fn find(&self, headers: &HeaderMap, keys: &Keyring) -> Option<Session> {
         let digest = digest(cookie(headers)?);
         let now = Instant::now();
         let mut known = self.known.lock();
         let kept = known.get_mut(&digest)?;
-        let Some(holder) = keys.holder(kept.key.reveal()).filter(|_| !kept.is_over(now)) else {
+        let Some(holder) = keys.authenticate(kept.key.reveal()).filter(|_| !kept.is_over(now)) else {
             known.remove(&digest);
             return None;
         };
@@ -115,7 +115,7 @@ impl Sessions {
         Some(Session { holder, csrf: kept.csrf.clone() })
     }
 
-    /// How many go on that were begun with a key.
+    /// Returns the number of valid sessions that began with a key.
     pub(crate) fn count(&self, key: &Key) -> u64 {
         let now = Instant::now();
         let known = self.known.lock();
@@ -150,7 +150,7 @@ fn random_text() -> String {
 
 #[cfg(test)]
 mod tests {
-    use account::{Entry, Forgetful, Kind, Origin};
+    use account::{Entry, KeySource, Kind, NoKeyStore};
 
     use super::*;
     use crate::failures;
@@ -159,7 +159,7 @@ mod tests {
 
     fn ring() -> Keyring {
         let key = Key::parse(RIGHT).unwrap();
-        Keyring::new([Entry { kind: Kind::Primary, key, origin: Origin::Made }], Forgetful)
+        Keyring::new([Entry { kind: Kind::Primary, key, source: KeySource::Generated }], NoKeyStore)
     }
 
     fn with_cookie(token: &str) -> HeaderMap {

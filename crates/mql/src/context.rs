@@ -1,4 +1,4 @@
-//! What evaluation needs from outside: the time of the request, chance, and a bound on the work.
+//! The inputs of an evaluation from outside: the time of the request, randomness, and a bound on the work.
 //!
 //! One context serves one request, so that one request sees one time (T16).
 
@@ -11,14 +11,14 @@ use bson::Timestamp;
 use crate::error::{Code, Error, Result};
 use crate::scratch::Scratch;
 
-/// How many steps a request may take before it is stopped, far beyond what any sensible request needs.
+/// The most steps of a request before it is stopped, far beyond what any sensible request needs.
 const STEPS_MAX: u64 = 5_000_000_000;
 /// How many bytes one stage of a pipeline keeps at most, unless told otherwise.
 pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// How many steps pass between two looks at the cancellation.
+/// The number of steps between two checks for cancellation.
 const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
-/// The world as one request sees it.
+/// The context of one request.
 #[derive(Debug)]
 pub struct Context {
     /// The request's time, milliseconds since 1970: `$$NOW`, `$currentDate`.
@@ -31,13 +31,13 @@ pub struct Context {
     steps_max: u64,
     /// How many bytes one stage of a pipeline keeps at most.
     pub(crate) stage_bytes_max: usize,
-    /// Where a stage keeps what exceeds that; none if there is no such place.
+    /// The scratch files for rows that exceed that; none if stages may not spill.
     pub(crate) scratch: Option<Arc<dyn Scratch>>,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Context {
-    /// A context at a time, with a seed for everything random. Setting `cancelled` ends what runs with error 50.
+    /// Creates a context at a time, with a seed for everything random. Setting `cancelled` ends what runs with error 50.
     pub fn new(now_millis: i64, timestamp: Timestamp, seed: u64, cancelled: Arc<AtomicBool>) -> Context {
         Context {
             now_millis,
@@ -52,37 +52,37 @@ impl Context {
         }
     }
 
-    /// A context for evaluation that is small by its nature: at a time, never cancelled.
+    /// Returns a context for evaluation that is small by its nature: at a time, never cancelled.
     pub fn at(now_millis: i64) -> Context {
         let timestamp =
             Timestamp { seconds: (now_millis / 1000).clamp(0, u32::MAX.into()) as u32, increment: 1 };
         Context::new(now_millis, timestamp, 1, Arc::default())
     }
 
-    /// The same for whoever restores what was stored elsewhere: a timestamp of zero stays one.
+    /// Returns the context with timestamps of zero kept as they are, for clients that restore documents.
     #[must_use]
     pub fn keeping_empty_timestamps(self) -> Context {
         Context { keeps_empty_timestamps: true, ..self }
     }
 
-    /// What a top-level timestamp of zero becomes; none if it stays.
+    /// Returns the replacement of a top-level timestamp of zero; none if it is kept.
     pub(crate) fn time_for_empty(&self) -> Option<Timestamp> {
         (!self.keeps_empty_timestamps).then_some(self.timestamp)
     }
 
-    /// The same with another bound on the work.
+    /// Returns the context with another bound on the work.
     #[must_use]
     pub fn with_steps_max(self, steps_max: u64) -> Context {
         Context { steps_max, ..self }
     }
 
-    /// The same with another bound on what a stage of a pipeline keeps.
+    /// Returns the context with another bound on the memory of a stage.
     #[must_use]
     pub fn with_stage_bytes_max(self, stage_bytes_max: usize) -> Context {
         Context { stage_bytes_max, ..self }
     }
 
-    /// Sets the place for what exceeds that bound.
+    /// Sets the scratch files for rows that exceed that bound.
     pub fn set_scratch(&mut self, scratch: Option<Arc<dyn Scratch>>) {
         self.scratch = scratch;
     }
@@ -101,7 +101,7 @@ impl Context {
         Ok(())
     }
 
-    /// The next random number (splitmix64).
+    /// Returns the next random number (splitmix64).
     pub fn random(&self) -> u64 {
         let seed = self.seed.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.seed.set(seed);

@@ -1,14 +1,14 @@
-//! What can be wrong with a request in this language, with the code and the words that clients know.
+//! The errors of the language, with MongoDB's codes and messages.
 
 use std::fmt;
 
-/// A refusal.
+/// An error of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The number that drivers and applications look at.
+    /// The code that drivers and applications check.
     pub code: Code,
-    /// The words.
+    /// The message.
     pub message: String,
 }
 
@@ -16,7 +16,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of that code.
+    /// Creates an error of that code.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
         Error { code, message: message.into() }
     }
@@ -36,7 +36,7 @@ impl Error {
         Error::new(Code::TYPE_MISMATCH, message)
     }
 
-    /// An error whose code has no name of its own.
+    /// Returns an error whose code has no name of its own.
     pub fn location(code: i32, message: impl Into<String>) -> Error {
         Error::new(Code(code), message)
     }
@@ -77,6 +77,7 @@ codes! {
     AUTHENTICATION_FAILED = 18 "AuthenticationFailed",
     ILLEGAL_OPERATION = 20 "IllegalOperation",
     INVALID_BSON = 22 "InvalidBSON",
+    LOCK_TIMEOUT = 24 "LockTimeout",
     NAMESPACE_NOT_FOUND = 26 "NamespaceNotFound",
     INDEX_NOT_FOUND = 27 "IndexNotFound",
     PATH_NOT_VIABLE = 28 "PathNotViable",
@@ -112,7 +113,9 @@ codes! {
     WRITE_CONFLICT = 112 "WriteConflict",
     COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported",
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure",
+    FAILED_TO_SATISFY_READ_PREFERENCE = 133 "FailedToSatisfyReadPreference",
     EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit",
+    STALE_EPOCH = 150 "StaleEpoch",
     READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET = 134 "ReadConcernMajorityNotAvailableYet",
     VIEW_DEPTH_LIMIT_EXCEEDED = 165 "ViewDepthLimitExceeded",
     COMMAND_NOT_SUPPORTED_ON_VIEW = 166 "CommandNotSupportedOnView",
@@ -127,13 +130,16 @@ codes! {
     ILLEGAL_OP_MSG_FLAG = 223 "IllegalOpMsgFlag",
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld",
     MAX_SUB_PIPELINE_DEPTH_EXCEEDED = 232 "MaxSubPipelineDepthExceeded",
+    RETRY_CHANGE_STREAM = 234 "RetryChangeStream",
     CONVERSION_FAILURE = 241 "ConversionFailure",
+    SNAPSHOT_UNAVAILABLE = 246 "SnapshotUnavailable",
     NO_SUCH_TRANSACTION = 251 "NoSuchTransaction",
     TRANSACTION_COMMITTED = 256 "TransactionCommitted",
     INVALID_RESUME_TOKEN = 260 "InvalidResumeToken",
     TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions",
     EXCEEDED_TIME_LIMIT = 262 "ExceededTimeLimit",
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction",
+    PREPARED_TRANSACTION_IN_PROGRESS = 267 "PreparedTransactionInProgress",
     CHANGE_STREAM_FATAL_ERROR = 280 "ChangeStreamFatalError",
     CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost",
     TRANSACTION_EXCEEDED_LIFETIME = 290 "TransactionExceededLifetimeLimitSeconds",
@@ -158,7 +164,7 @@ codes! {
 }
 
 impl Code {
-    /// The name that stands beside the number in replies.
+    /// Returns the name that stands beside the number in replies.
     pub fn name(self) -> String {
         self.known().map_or_else(|| format!("Location{}", self.0), str::to_owned)
     }

@@ -1,4 +1,7 @@
-//! Dotted paths, and what they find in a document by MongoDB's rules for arrays.
+//! Dotted paths, and the values they find in a document by the rules of filters.
+//!
+//! There is one type of path. Filters, expressions and stages enter arrays by different rules: those of filters are here, those
+//! of expressions in `expression/path.rs`, those of stages that set and remove fields in `pipeline/path.rs`.
 //!
 //! Where a path meets an array with components still to go, the next component is tried in two ways: as a field of every
 //! document in the array, and, if it is a number, as a position in it. An array directly within an array is only entered by
@@ -39,26 +42,26 @@ impl Component {
         Component { name: name.to_owned(), index: array_index(name) }
     }
 
-    /// The name of a field.
+    /// Returns the name of a field.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The position in an array, if the name is a number as positions are written.
+    /// Returns the position in an array, if the name is a number as positions are written.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 }
 
-/// The position that a name stands for: digits without a leading zero.
+/// Returns the position that a name stands for: digits without a leading zero.
 pub fn array_index(name: &str) -> Option<usize> {
     let canonical = name == "0" || !name.starts_with('0');
     let digits = !name.is_empty() && name.len() <= 9 && name.bytes().all(|byte| byte.is_ascii_digit());
     if canonical && digits { name.parse().ok() } else { None }
 }
 
-/// Whether a name is that of a field of a reference to another document (a `DBRef`): the only ones with a `$` in front that
-/// paths may name.
+/// Returns `true` if a name is that of a field of a reference to another document (a `DBRef`): the only ones with a `$` in
+/// front that paths may name.
 pub(crate) fn is_reference_field(name: &str) -> bool {
     matches!(name, "$ref" | "$id" | "$db")
 }
@@ -78,6 +81,16 @@ pub(crate) fn check_field_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+fn check_names(text: &str) -> Result<()> {
+    if text.is_empty() {
+        return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+    }
+    if text.ends_with('.') {
+        return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+    }
+    text.split('.').try_for_each(check_field_name)
+}
+
 /// How an array at the end of a path counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrays {
@@ -87,20 +100,20 @@ pub enum Arrays {
     Whole,
 }
 
-/// What a path found at one place.
+/// A value that a path found.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaf<'a> {
     /// The value; `None` where the place is missing.
     pub value: Option<ValueRef<'a>>,
-    /// The position in the outermost array that was entered without being told a position.
+    /// The position in the outermost array that the path entered without naming a position.
     pub position: Option<usize>,
 }
 
-/// Looks at what was found; true ends the walk.
+/// A visitor of the values found; true ends the traversal.
 type Visit<'v, 'a> = &'v mut dyn FnMut(Leaf<'a>) -> Result<bool>;
 
 impl FieldPath {
-    /// Reads a dotted path. Empty names are names too; only an absurd number of components is refused.
+    /// Reads a dotted path. Empty names are allowed; only the number of components is bounded.
     pub fn parse(text: &str) -> Result<FieldPath> {
         let components: Vec<Component> =
             text.split('.').take(COMPONENTS_MAX + 1).map(Component::new).collect();
@@ -111,54 +124,54 @@ impl FieldPath {
         Ok(FieldPath(components))
     }
 
-    /// Reads the path of a field that may be shown, sorted by or set, by the rules of [`check_field_name`].
+    /// Parses the path of a field that may be shown, sorted by or set, by the rules of [`check_field_name`].
     pub fn parse_strict(text: &str) -> Result<FieldPath> {
-        if text.is_empty() {
-            return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
-        }
-        if text.ends_with('.') {
-            return Err(Error::location(40353, "FieldPath must not end with a '.'."));
-        }
-        text.split('.').try_for_each(check_field_name)?;
+        check_names(text)?;
         FieldPath::parse(text)
     }
 
-    /// A path of these names.
+    /// Parses the path of an expression or a stage, by the rules of [`check_field_name`].
+    pub(crate) fn parse_aggregation(text: &str) -> Result<FieldPath> {
+        check_names(text)?;
+        FieldPath::parse(text).map_err(|error| Error::new(error.code, "FieldPath is too long"))
+    }
+
+    /// Returns a path of these names.
     pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> FieldPath {
         FieldPath(names.into_iter().map(Component::new).collect())
     }
 
-    /// The parts, outermost first.
+    /// Returns the parts, outermost first.
     pub fn components(&self) -> &[Component] {
         &self.0
     }
 
-    /// The names of the parts, outermost first.
+    /// Returns the names of the parts, outermost first.
     pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator + Clone {
         self.0.iter().map(Component::name)
     }
 
-    /// The outermost name; empty for the empty path.
+    /// Returns the outermost name; empty for the empty path.
     pub fn first(&self) -> &str {
         self.0.first().map_or("", Component::name)
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether this is the path to the value itself.
+    /// Returns `true` if this is the path to the value itself.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this path is the other one or leads to it.
+    /// Returns `true` if this path is the other one or leads to it.
     pub fn is_prefix_of(&self, other: &FieldPath) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// The path with one more name at its end.
+    /// Returns the path with one more name at its end.
     #[must_use]
     pub fn child(&self, name: &str) -> FieldPath {
         let mut components = self.0.clone();
@@ -166,7 +179,7 @@ impl FieldPath {
         FieldPath(components)
     }
 
-    /// Looks at everything the path finds until `visit` says true; whether it did.
+    /// Visits the values that the path finds until `visit` returns true; returns whether it did.
     pub fn any<'a>(
         &self,
         document: DocumentRef<'a>,
@@ -177,7 +190,8 @@ impl FieldPath {
         self.any_in(ValueRef::Document(document), arrays, context, visit)
     }
 
-    /// The same from any value: an array is entered as if it were a document whose names are the positions.
+    /// Visits the values that the path finds in any value: an array is entered as if it were a document whose names
+    /// are the positions.
     pub(crate) fn any_in<'a>(
         &self,
         root: ValueRef<'a>,
@@ -185,7 +199,7 @@ impl FieldPath {
         context: &Context,
         visit: Visit<'_, 'a>,
     ) -> Result<bool> {
-        let mut walk = Walk { arrays, context, forks: 0 };
+        let mut walk = PathTraversal { arrays, context, forks: 0 };
         let Some((first, rest)) = self.0.split_first() else {
             return leaf(root, arrays, None, visit);
         };
@@ -199,7 +213,7 @@ impl FieldPath {
         }
     }
 
-    /// The value found by names alone: arrays are entered by position only. For paths that mean one place.
+    /// Returns the value found by names alone: arrays are entered by position only. For paths that mean one place.
     pub fn get<'a>(&self, document: DocumentRef<'a>) -> Option<ValueRef<'a>> {
         let mut value = ValueRef::Document(document);
         for component in &self.0 {
@@ -244,14 +258,14 @@ fn leaf<'a>(
     visit(Leaf { value: Some(value), position })
 }
 
-struct Walk<'c> {
+struct PathTraversal<'c> {
     arrays: Arrays,
     context: &'c Context,
-    /// How many arrays on the way here were entered both by name and by position.
+    /// The number of arrays on the way that were entered both by name and by position.
     forks: u32,
 }
 
-impl Walk<'_> {
+impl PathTraversal<'_> {
     fn document<'a>(
         &mut self,
         document: DocumentRef<'a>,
@@ -265,7 +279,7 @@ impl Walk<'_> {
         self.field(document.get(&component.name), rest, position, visit)
     }
 
-    /// What a component has found, with the rest of the path still to go.
+    /// Returns what a component has found, with the rest of the path still to go.
     fn field<'a>(
         &mut self,
         value: Option<ValueRef<'a>>,
@@ -281,7 +295,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Each level may double the ways to go, so what a fork costs doubles too: a document made for that ends soon.
+    /// Enters an array. Each level may double the number of branches, so the charge of a branch doubles too: this
+    /// bounds documents that are crafted to fork.
     fn array<'a>(
         &mut self,
         items: ArrayRef<'a>,
@@ -315,7 +330,7 @@ impl Walk<'_> {
         Ok(false)
     }
 
-    /// An item whose position the path told.
+    /// Returns an item whose position the path told.
     fn item<'a>(
         &mut self,
         item: ValueRef<'a>,

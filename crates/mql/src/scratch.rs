@@ -4,13 +4,13 @@
 
 use crate::error::Result;
 
-/// Makes scratch files.
+/// Creates scratch files.
 pub trait Scratch: Send + Sync + std::fmt::Debug {
-    /// A new, empty file.
+    /// Returns a new, empty file.
     fn create(&self) -> Result<Box<dyn ScratchFile>>;
 }
 
-/// A file that only its owner sees. Dropping it removes it and returns its space.
+/// A file that only its owner can access. Dropping it deletes the file and frees its space.
 pub trait ScratchFile: Send {
     /// Appends bytes. Fails when the space for scratch files is used up.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;

@@ -1,16 +1,16 @@
-//! How much memory documents and values take as trees, roughly: what bounds on memory count.
+//! The approximate memory of documents and values as trees, for bounds on memory.
 
 use bson::{DocumentRef, Value, ValueRef};
 
 /// What a field costs beside its name and its value.
 const FIELD_BYTES: usize = size_of::<String>() + size_of::<Value>();
 
-/// How many bytes a tree of this document takes, roughly.
+/// Returns how many bytes a tree of this document takes, roughly.
 pub(crate) fn document_bytes(document: DocumentRef<'_>) -> usize {
     document.iter().map(|(name, value)| FIELD_BYTES + name.len() + inner_bytes(value)).sum()
 }
 
-/// How many bytes a value takes as a tree, roughly.
+/// Returns how many bytes a value takes as a tree, roughly.
 pub(crate) fn value_bytes(value: ValueRef<'_>) -> usize {
     size_of::<Value>() + inner_bytes(value)
 }

@@ -1,62 +1,28 @@
 //! The `NoSQL` front end: the REST protocol that the official Cosmos DB SDKs speak, over an [`engine::Engine`].
 //!
-//! Protocol only: parse, translate, answer, map errors. No rule about items, time or expiry lives here, and
-//! nothing here touches the disk. This room, `server` and the `mongo` front end are the only ones that know an
-//! async runtime.
+//! Protocol only: parse, translate, answer, map errors. It contains no rule about items, time or expiry, and does not
+//! touch the disk. This crate, `server` and the `mongo` front end are the only ones that use an async runtime.
 //!
-//! The life of a request: `listener` accepts and bounds the connection, `service` finds the route (`routes`, one
-//! table), authenticates (`auth`, which hands out the pass without which the engine cannot be reached, after
-//! `grant` if the request came with a resource token), reads
-//! the body and runs the handler (`handlers`, one file per operation); `response` adds what every answer
-//! carries; `error` is the one place where an error becomes a status code.
+//! The folders, each using those before it: `protocol` (header names, errors and their codes, paths), `http` (a request's head and
+//! an answer as types), `auth`, `handlers` (one file per operation), `admin`, `service`.
+//!
+//! The life of a request: `service::listener` accepts and bounds the connection, `service` finds the route
+//! (`service::routes`, one table), authenticates (`auth`, which hands out the pass without which the engine cannot be
+//! reached, after `auth::grant` if the request came with a resource token), reads the body and runs the handler;
+//! `http::response` adds what every answer carries; `protocol::error` is the one place where an error becomes a status code.
 
-mod activity;
 mod admin;
-mod audit;
 mod auth;
-mod batch;
-mod belongings;
-mod body;
-mod call;
-mod called;
-mod catch;
-mod change_feed;
-mod date;
-mod doors;
-mod error;
-mod feed;
-mod framing;
-mod grant;
 mod handlers;
-mod headers;
-mod items;
-mod json;
-pub mod limits;
-mod listener;
-mod metrics;
-mod names;
-mod pages;
-mod path;
-mod payer;
-mod query_metrics;
-mod query_request;
-mod readiness;
-mod record;
-mod request;
-mod resources;
-mod response;
-mod routes;
+mod http;
+mod protocol;
 mod service;
-mod session;
-mod socket;
-mod throughput;
-mod tokens;
-mod unread;
 
 pub use auth::{WallSeconds, tenant};
-pub use doors::{Again, Commands, Doors, Made, Reset};
-pub use limits::Limits;
-pub use listener::serve;
-pub use pages::{Pages, SharedBody, Visitor};
-pub use request::Channel;
+pub use handlers::admin_hooks::{AdminHooks, Commands, CreatedData, InitialData, Reset};
+pub use http::request::Channel;
+pub use protocol::limits;
+pub use protocol::limits::Limits;
+pub use service::listener::serve;
+pub use service::pages::{Pages, SharedBody, Visitor};
 pub use service::{Service, Tls};

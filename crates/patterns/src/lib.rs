@@ -1,50 +1,51 @@
-//! Regular expressions that anybody may send: bounded in size when they are compiled, and in work before they run.
+//! Regular expressions from clients: bounded in size when they are compiled, and in work before they run.
 //!
-//! Two engines stand behind one syntax. A pattern without look-around, back references and the like runs on automata, in time
-//! proportional to the text. The others backtrack, and neither the library's count of backtracking steps nor anything else
-//! tells what such a match costs before it is done: a look-ahead may read the whole text at every position. So the cost is
-//! estimated from the lengths before, for the caller to charge, and a match that could run for many seconds is refused.
+//! Two engines share one syntax. A pattern without look-around, back references and the like runs on automata, in time
+//! proportional to the text. All other patterns backtrack, and neither the library's count of backtracking steps nor
+//! anything else tells what such a match costs before it is done: a look-ahead may read the whole text at every position. So
+//! the cost is estimated from the lengths in advance, for the caller to charge, and a match that could run for many seconds
+//! is refused.
 //!
-//! What a few letters compile to is no less surprising: `\w{40}` takes two megabytes and a thirtieth of a second. So compiling
-//! is charged too, and [`Pattern::bytes`] says what a pattern that is kept may take.
+//! A short pattern can be expensive to compile: `\w{40}` takes two megabytes and a thirtieth of a second. So compiling is
+//! charged too, and [`Pattern::bytes`] returns what a cached pattern may take.
 
 use fancy_regex::{CompileError, Error, Regex, RegexBuilder};
 
-/// Sizes an automaton may have. A pattern gets the first that is large enough.
+/// Size limits of an automaton. A pattern gets the first limit that is large enough.
 const AUTOMATON_BYTES: [usize; 4] = [4 * 1024, 32 * 1024, 256 * 1024, 4 * 1024 * 1024];
-/// Sizes each of the automata inside a pattern that backtracks may have.
+/// Size limits of each automaton inside a pattern that backtracks.
 const INNER_AUTOMATON_BYTES: [usize; 2] = [32 * 1024, 512 * 1024];
-/// What a pattern takes even if its automaton is tiny.
+/// Bytes that a pattern takes even if its automaton is tiny.
 const LEAST_BYTES: usize = 16 * 1024;
-/// Memory that an automaton may use to remember its states.
+/// Memory for the state cache of a lazy automaton.
 const STATES_BYTES: usize = 512 * 1024;
 /// Instructions of a pattern that backtracks.
 const PROGRAM_LENGTH: usize = 2000;
-/// Letters of a pattern that backtracks for each automaton that it is taken to have inside.
+/// Letters of a backtracking pattern per inner automaton that the estimate assumes.
 const LETTERS_PER_PART: usize = 16;
 /// Backtracking steps of one match. Each position of the text that does not match takes one at least.
 const BACKTRACKS: usize = 200_000;
 
-/// Bytes of text times bytes of automaton that one match may take: some seconds if the automaton is slow for once.
+/// Bytes of text times bytes of automaton that one match may take: some seconds in the slowest case.
 const AUTOMATON_WORK: u64 = 1 << 37;
-/// How much of that is one step.
+/// How much of that work counts as one step.
 const AUTOMATON_WORK_PER_STEP: u64 = 1 << 24;
 /// Bytes of text squared, times the parts of the pattern, that one match may take: some seconds.
 const BACKTRACKING_WORK: u64 = 1 << 31;
 
 /// Bytes of an automaton that compiling makes per step: a large one takes a tenth of a second.
 const COMPILED_BYTES_PER_STEP: u64 = 4;
-/// What reading a byte of a pattern is charged, and compiling one of a pattern that backtracks: `\w` is two bytes that stand
-/// for hundreds of ranges.
+/// Steps charged for reading a byte of a pattern, and for compiling a byte of a pattern that backtracks: `\w` is two bytes
+/// that stand for hundreds of ranges.
 const READ_STEPS: u64 = 64;
 const BACKTRACKING_COMPILE_STEPS: u64 = 256;
 
-/// How long a pattern may be.
+/// Limits on the length of a pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Bytes of any pattern.
     pub pattern_bytes: usize,
-    /// Bytes of one that backtracks: each of its parts may get an automaton of its own.
+    /// Bytes of a pattern that backtracks: each of its parts may get its own automaton.
     pub backtracking_pattern_bytes: usize,
 }
 
@@ -79,14 +80,14 @@ impl Options {
     }
 }
 
-/// Why a pattern does not run.
+/// The reason why a pattern cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// It is no pattern, and why.
+    /// The pattern is invalid, with the reason.
     Invalid(String),
-    /// It is one, and too large for this server.
+    /// The pattern is valid, but too large for this server.
     TooLarge,
-    /// The caller did not want to pay.
+    /// The caller refused the cost.
     Unpaid,
 }
 
@@ -103,7 +104,7 @@ enum Engine {
     Backtracking { parts: usize, bytes: usize },
 }
 
-/// One attempt to compile.
+/// One attempt to compile a pattern.
 struct Compiler<'a> {
     builder: RegexBuilder,
     /// Bytes of the pattern as it was written, which may have become more since.
@@ -113,8 +114,8 @@ struct Compiler<'a> {
 }
 
 impl Pattern {
-    /// Compiles a pattern that was written with so many bytes. `spend` is told what each attempt costs, in steps, and says
-    /// whether it may be.
+    /// Compiles a pattern of which the client wrote `written` bytes. `spend` receives the cost of each attempt in steps
+    /// and returns whether the caller accepts it.
     pub fn compile(
         pattern: &str,
         written: usize,
@@ -136,12 +137,12 @@ impl Pattern {
         Compiler { builder, written, limits, spend }.run()
     }
 
-    /// What finds matches; [`Pattern::steps`] has been asked before.
+    /// Returns the matcher. Call [`Pattern::steps`] before each match.
     pub fn regex(&self) -> &Regex {
         &self.regex
     }
 
-    /// What a match on a text of that length may cost, in steps; `None` if that is too much.
+    /// Returns the estimated cost, in steps, of a match on a text of that length; `None` if that is too much.
     pub fn steps(&self, length: usize) -> Option<u64> {
         let length = length as u64;
         match self.engine {
@@ -156,7 +157,7 @@ impl Pattern {
         }
     }
 
-    /// Bytes of memory that the pattern may take while it is kept, as far as anybody can tell.
+    /// Bytes of memory that the pattern may take while it is kept, estimated.
     pub fn bytes(&self) -> usize {
         match self.engine {
             Engine::Automaton { bytes } => bytes.max(LEAST_BYTES),
@@ -169,7 +170,8 @@ impl Compiler<'_> {
     fn run(mut self) -> Result<Pattern, Unusable> {
         for bytes in AUTOMATON_BYTES {
             self.pay(bytes as u64 / COMPILED_BYTES_PER_STEP + self.written as u64 * READ_STEPS)?;
-            // Only patterns that backtrack have a program: one that may have no instruction shows which they are.
+            // Only patterns that backtrack have a program: compiling with room for no instruction tells which they
+            // are.
             match self.builder.delegate_size_limit(bytes).max_prog_size(0).build() {
                 Ok(regex) => return Ok(Pattern { regex, engine: Engine::Automaton { bytes } }),
                 Err(error) if has_program(&error) => return self.backtracking(),

@@ -1,11 +1,11 @@
-//! Why a query was refused, by what its author can do about it.
+//! The errors of queries, grouped by what the author of the query can do about them.
 //!
-//! Positions are offsets into the query text in UTF-16 code units, end exclusive: the client languages index
-//! their strings that way, and the service reports locations the same way. Inside this crate they are bytes until
-//! [`Error::with_positions_of`] turns them at the door.
+//! Positions are offsets into the query text in UTF-16 code units, end exclusive: the client languages index their
+//! strings that way, and the service reports locations the same way. Inside this crate they are bytes until
+//! [`Error::with_positions_of`] converts them on return.
 //!
 //! [`Error::reports`] is what a client sees: the service's numbers and wording where it has them. `Display` is for
-//! people who read logs.
+//! logs.
 
 use std::fmt;
 
@@ -27,10 +27,10 @@ pub enum Error {
         /// The token's text, shortened; empty at the end of the query.
         near: String,
     },
-    /// A piece of the text is no token at all.
+    /// A piece of the text is not a token.
     #[error("syntax error, invalid {}'{token}' (at {start})", kind.described())]
     InvalidToken {
-        /// What it seems to be meant as.
+        /// The kind of token that it resembles.
         kind: TokenKind,
         /// Where it starts.
         start: usize,
@@ -49,11 +49,11 @@ pub enum Error {
         /// Where it ends.
         end: usize,
     },
-    /// The text is in the grammar, but what it asks for makes no sense; all the reasons that were found, at least
-    /// one, in the wording that a client sees.
+    /// The text is in the grammar, but the query is invalid. Holds every reason that was found, at least one, in the
+    /// wording that a client sees.
     #[error("{}", joined(.0))]
     Refused(Vec<Report>),
-    /// Clients cannot put an aggregate together from what each partition gives of it, because more is done with it.
+    /// Clients cannot combine the partial results of an aggregate, because the query computes with its value.
     #[error("Compositions of aggregates and other expressions are not allowed.")]
     ComposedAggregate,
     /// Two values for one parameter.
@@ -70,7 +70,7 @@ pub enum Error {
         /// The most allowed.
         limit: usize,
     },
-    /// Expressions inside expressions beyond the limit.
+    /// Expressions are nested beyond the limit.
     #[error("the query nests expressions deeper than {limit} levels (at {start})")]
     TooDeep {
         /// The most allowed.
@@ -82,14 +82,14 @@ pub enum Error {
     },
 }
 
-/// What a piece of text that is no token was meant as.
+/// The kind of token that a piece of text resembles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
-    /// A character that begins nothing.
+    /// A character that begins no token.
     Other,
     /// A number, such as `12a`.
     Number,
-    /// A string without its end, or with an escape that there is not.
+    /// A string without its end, or with an unknown escape.
     Text,
 }
 
@@ -124,7 +124,7 @@ impl fmt::Display for CountClause {
     }
 }
 
-/// One of the reasons why a query was refused, as the service would put it.
+/// One reason why a query was refused, in the service's wording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Start and end of the offending text, where there is one.
@@ -158,7 +158,7 @@ impl Error {
         }
     }
 
-    /// The reasons in the service's wording; at least one.
+    /// Returns the reasons in the service's wording; at least one.
     pub fn reports(&self) -> Vec<Report> {
         let (code, message) = match self {
             Self::Refused(reports) => return reports.clone(),
@@ -195,7 +195,7 @@ impl Error {
         vec![Report { location: self.location(), code: Code::Text(code), message }]
     }
 
-    /// Turns the byte offsets that lexer and parser count in into the UTF-16 offsets that callers see.
+    /// Converts the byte offsets of lexer and parser into the UTF-16 offsets that callers see.
     pub(crate) fn with_positions_of(mut self, text: &str) -> Self {
         let units = |offset: &mut usize| {
             let bytes = text.get(..*offset).unwrap_or(text);

@@ -4,8 +4,8 @@
 //! that is more than the item itself binds a further slot, and a subquery's sources continue behind those of the
 //! queries around it, so that an inner expression reaches outer values by their slots.
 //!
-//! A query with aggregates or `GROUP BY` has two lives. In the first its rows are those of its sources: filter, keys
-//! and arguments see their slots. In the second its rows are the groups: `select` and `order` see, from
+//! A query with aggregates or `GROUP BY` is evaluated in two phases. In the first its rows are those of its sources:
+//! filter, keys and arguments see their slots. In the second its rows are the groups: `select` and `order` see, from
 //! `group_slot` on, first the keys and then the results of the aggregates, and no source any more.
 //!
 //! ```text
@@ -16,54 +16,55 @@
 //!        '-- rows --'        '------------ groups ---------'
 //! ```
 //!
-//! The only way to get one is through [`crate::parse`], so whoever holds one need not ask whether it makes sense.
+//! A [`Query`] is only created by [`crate::parse`], so its holder need not validate it again.
 
 use document::{Path, Value};
 
 use crate::functions::Entry;
 use crate::functions::like::Like;
+use crate::surface::Surface;
 pub(crate) use crate::syntax::ast::SubqueryKind;
 
 /// A checked `SELECT`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// Whether it reads items at all: `SELECT 1` does not and has one row.
+    /// Whether the query reads items: `SELECT 1` does not and has one row.
     pub(crate) reads_items: bool,
     /// `FROM (SELECT ...)` where the rows inside depend on more than one item (`DISTINCT`, aggregates, an order, a
     /// window), or what a subquery asks the container for where there is no `FROM`. The query inside reads the items; here
     /// slot 0 stands for each of its rows in place of an item.
     pub(crate) nested: Option<Box<Query>>,
-    /// What binds slots beyond the item, in order. Each multiplies the rows before it.
+    /// The sources that bind slots beyond the item, in order. Each multiplies the rows before it.
     pub(crate) sources: Vec<Source>,
-    /// What a row must fulfil.
+    /// The condition on a row.
     pub(crate) filter: Option<Expression>,
     /// The keys of `GROUP BY`.
     pub(crate) group_by: Vec<Expression>,
-    /// What is computed over the rows of each group. With any of them, or a `group_by`, rows are groups.
+    /// The aggregates over the rows of each group. With any of them, or a `group_by`, rows are groups.
     pub(crate) aggregates: Vec<Aggregate>,
     /// The slot of the first group key; the aggregates follow the keys.
     pub(crate) group_slot: usize,
-    /// What an answer's row looks like.
+    /// The form of a result row.
     pub(crate) select: Projection,
-    /// Whether equal rows are shown once.
+    /// Whether equal rows are returned once.
     pub(crate) distinct: bool,
     /// The order of the rows.
     pub(crate) order: Order,
-    /// Rows to leave out at the beginning.
+    /// Rows to skip at the beginning.
     pub(crate) skip: u64,
-    /// Rows to show at most: the smaller of `TOP` and `LIMIT`.
+    /// The most rows to return: the smaller of `TOP` and `LIMIT`.
     pub(crate) take: Option<u64>,
-    /// Tells queries apart whose positions differ in meaning; 0 inside of another query.
+    /// Distinguishes queries whose continuation positions differ in meaning; 0 inside of another query.
     pub(crate) resume_fingerprint: u64,
 }
 
 impl Query {
-    /// Whether it reads items at all; one that does not has its rows without any.
+    /// Returns `true` if the query reads items.
     pub fn reads_items(&self) -> bool {
         self.reads_items
     }
 
-    /// Whether its rows are whole items, in no order but their own: a filter and nothing else.
+    /// Returns `true` if the query only filters: its rows are whole items, in storage order.
     pub fn selects_items(&self) -> bool {
         let item = Expression::Path { slot: 0, segments: Vec::new() };
         self.reads_items
@@ -83,17 +84,18 @@ impl Query {
         self.resume_fingerprint
     }
 
-    /// Whether it is ordered by `RANK`.
+    /// Returns `true` if the query is ordered by `RANK`.
     pub fn is_ranked(&self) -> bool {
         matches!(self.order, Order::Rank(_))
     }
 
-    /// How many keys `ORDER BY` has.
+    /// Returns the number of `ORDER BY` keys.
     pub fn sort_keys(&self) -> usize {
         if let Order::Keys(keys) = &self.order { keys.len() } else { 0 }
     }
 
-    /// Whether its rows are groups. Without a `GROUP BY` there is exactly one, even of no rows at all.
+    /// Returns `true` if the rows of the query are groups. Without a `GROUP BY` there is exactly one group, even if
+    /// there are no rows.
     pub(crate) fn is_grouped(&self) -> bool {
         !self.group_by.is_empty() || !self.aggregates.is_empty()
     }
@@ -103,13 +105,13 @@ impl Query {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Source {
     pub(crate) slot: usize,
-    /// Whether the slot stands for each element of the array, or for the value itself. An undefined value has no
-    /// row either way.
+    /// Whether the slot stands for each element of the array, or for the value itself. An undefined value has no row
+    /// in either case.
     pub(crate) iterates: bool,
     pub(crate) rows: Rows,
 }
 
-/// Where a source's rows come from.
+/// The origin of a source's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rows {
     /// A value.
@@ -130,7 +132,7 @@ pub(crate) enum Projection {
 /// The order of the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Order {
-    /// As they come.
+    /// In the order in which items arrive.
     None,
     /// By values, first key first.
     Keys(Vec<SortKey>),
@@ -153,7 +155,7 @@ pub(crate) struct Score {
     pub(crate) weight: f64,
 }
 
-/// What a component measures.
+/// The measure of a component.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ScoreKind {
     /// `FullTextScore(path, keyword, ...)`: BM25, larger is better.
@@ -197,9 +199,9 @@ pub(crate) enum Expression {
     Literal(Value),
     /// The constant `undefined`.
     Undefined,
-    /// A place in the value of a slot; no segments mean the whole of it.
+    /// A path into the value of a slot; without segments the whole value.
     Path { slot: usize, segments: Vec<Segment> },
-    /// A place in a computed value.
+    /// A path into a computed value.
     Within { base: Box<Expression>, segments: Vec<Segment> },
     /// An element or member whose name is computed.
     Index { base: Box<Expression>, index: Box<Expression> },
@@ -269,7 +271,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The operator that is true exactly where this one is false.
+    /// Returns the operator that is true exactly where this one is false.
     pub(crate) fn negated(self) -> Self {
         match self {
             Self::Equal => Self::NotEqual,
@@ -281,7 +283,7 @@ impl Comparison {
         }
     }
 
-    /// The operator that says the same with its operands exchanged.
+    /// Returns the operator that is equivalent after its operands are exchanged.
     pub(crate) fn mirrored(self) -> Self {
         match self {
             Self::Equal => Self::Equal,
@@ -310,23 +312,13 @@ pub(crate) enum Arithmetic {
     ShiftRightZero,
 }
 
-/// What a container's definition adds to the language.
+/// The settings of a container that extend the language.
 #[derive(Debug, Clone, Default)]
 pub struct Dialect {
     /// `computedProperties`: a name that queries may use, and the path or expression text that it stands for.
     pub computed: Vec<(String, String)>,
     /// The distance function of each vector embedding path.
     pub embeddings: Vec<(Path, String)>,
-    /// `geospatialConfig`: what the coordinates of the container's geometries lie on.
+    /// `geospatialConfig`: the surface of the container's geometries.
     pub surface: Surface,
-}
-
-/// What coordinates lie on, and so what the spatial functions compute.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Surface {
-    /// Longitude and latitude in degrees on the earth; distances are metres.
-    #[default]
-    Globe,
-    /// Any two numbers; distances are in their unit.
-    Plane,
 }

@@ -1,21 +1,22 @@
-//! What a continuation of a query depends on: with which other queries a position may be used.
+//! What a continuation token is bound to: the queries with which its position may be used.
 //!
-//! A row of a plain `ORDER BY` query stands at its sort key, its item and its place among the rows of that item. Each of
-//! these is decided by `FROM` and `ORDER BY` alone, so the filter may change between two pages: clients that merge several
-//! ranges do that when they resume. They do it with `TOP` and `LIMIT` in the query as well, which there only bound what one
-//! range can contribute: the client counts the rows itself. Of every other query the position has a meaning only in the query as a whole: it
-//! names a part of the filter, or counts rows, or stands among groups or distinct rows.
+//! The position of a row of a plain `ORDER BY` query is its sort key, its item and its index among the rows of that item.
+//! Each of these is decided by `FROM` and `ORDER BY` alone, so the filter may change between two pages: clients that merge
+//! several ranges do that when they resume. They do it with `TOP` and `LIMIT` in the query as well, which there only bound
+//! what one range can contribute: the client counts the rows itself. The position of any other query only has a meaning in
+//! the query as a whole: it names a part of the filter, counts rows, or lies among groups or distinct rows.
 //!
-//! Either way the text's layout means nothing: what is compared is the tree as text, parameters replaced by their values.
-//! What the container's definition adds to the language may change as well, and then names mean something else.
+//! In both cases the layout of the text does not count: the fingerprint is over the tree as text, with parameters
+//! replaced by their values. It includes the container's dialect, because a changed dialect gives names another meaning.
 
 use document::{Value, encode_key, fingerprint as hash};
 
-use crate::logical::{Dialect, Order, Query, Surface};
+use crate::logical::{Dialect, Order, Query};
+use crate::surface::Surface;
 use crate::syntax::ast::{self, NodeKind};
 use crate::syntax::print::{print_normal, print_order};
 
-/// Returns a number that tells queries apart whose positions differ in meaning, the same in every process.
+/// Returns a number that distinguishes queries whose positions differ in meaning, the same in every process.
 pub(crate) fn fingerprint(
     tree: &ast::Query,
     query: &Query,
@@ -40,7 +41,7 @@ pub(crate) fn fingerprint(
     hash(&bytes)
 }
 
-/// Whether `ORDER BY` and the item alone say where a row stands.
+/// Returns `true` if `ORDER BY` and the item alone determine the position of a row.
 fn stands_in_order(query: &Query) -> bool {
     matches!(query.order, Order::Keys(_))
         && query.reads_items
@@ -49,12 +50,12 @@ fn stands_in_order(query: &Query) -> bool {
         && !query.distinct
 }
 
-/// Whether it shows every row.
+/// Returns `true` if the query returns every row.
 fn is_unbounded(query: &Query) -> bool {
     query.skip == 0 && query.take.is_none()
 }
 
-/// Whether its rows are the envelopes of a plan's rewritten query, in the form of a select list or of an object.
+/// Returns `true` if its rows are the envelopes of a plan's rewritten query, in the form of a select list or of an object.
 fn is_merged_by_client(tree: &ast::Query) -> bool {
     let names: Vec<&str> = match &tree.select {
         ast::Select::List(items) => items.iter().filter_map(name_of).collect(),
@@ -66,7 +67,7 @@ fn is_merged_by_client(tree: &ast::Query) -> bool {
     names == ["_rid", "orderByItems", "payload"]
 }
 
-/// The name of a member of a select list.
+/// Returns the name of a member of a select list.
 fn name_of(item: &ast::SelectItem) -> Option<&str> {
     match (&item.alias, &item.node.kind) {
         (Some(alias), _) => Some(&alias.text),
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// What clients send to each range: they count rows themselves, and resume with a filter.
+    /// Clients send this to each range: they count rows themselves, and resume with a filter.
     #[test]
     fn the_window_of_a_rewritten_query_does_not_bind_its_filter() {
         let list = "c._rid, [{\"item\": c.a}] AS orderByItems, c AS payload";

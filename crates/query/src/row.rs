@@ -1,4 +1,4 @@
-//! An item as a query sees it, and the values that come out of it.
+//! The interface through which a query reads an item, and the values read.
 
 use document::{Document, Object, Value, ValueRef, write_json};
 
@@ -6,10 +6,10 @@ use crate::logical::Segment;
 
 /// An item as a query sees it, system properties included.
 pub trait Row {
-    /// The value at the end of the path, if it is defined. The path has at least one segment.
+    /// Returns the value at the end of the path, if it is defined. The path has at least one segment.
     fn get(&self, path: &[Segment]) -> Option<Operand<'_>>;
 
-    /// The whole item.
+    /// Returns the whole item.
     fn whole(&self) -> Value;
 
     /// Appends the whole item as JSON text.
@@ -21,14 +21,14 @@ pub trait Row {
 /// A defined value, borrowed from a row or a query where possible.
 #[derive(Debug, Clone)]
 pub enum Operand<'a> {
-    /// Seen where it lies.
+    /// Borrowed from the row or the query.
     Borrowed(ValueRef<'a>),
-    /// Made for the occasion.
+    /// Computed.
     Owned(Value),
 }
 
 impl<'a> Operand<'a> {
-    /// The value.
+    /// Returns the value.
     pub fn view(&self) -> ValueRef<'_> {
         match self {
             Self::Borrowed(value) => *value,
@@ -36,7 +36,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The value as a tree.
+    /// Returns the value as a tree.
     pub fn into_value(self) -> Value {
         match self {
             Self::Borrowed(value) => value.to_value(),
@@ -44,7 +44,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The value at the end of a path that starts here.
+    /// Returns the value at the end of a path that starts here.
     pub(crate) fn step_into(self, path: &[Segment]) -> Option<Operand<'a>> {
         match self {
             Self::Borrowed(value) => walk(value, path).map(Self::Borrowed),
@@ -67,7 +67,7 @@ pub fn walk<'a>(value: ValueRef<'a>, path: &[Segment]) -> Option<ValueRef<'a>> {
     })
 }
 
-/// Takes one part out of a value that nobody else needs.
+/// Moves one part out of an owned value.
 fn take(value: Value, segment: &Segment) -> Option<Value> {
     match (value, segment) {
         (Value::Object(mut members), Segment::Name(name)) => Object::remove(&mut members, name),

@@ -1,11 +1,11 @@
 //! Archives as directories of JSON lines (T32): `root/name/2026-11-15-0001.jsonl`, one file after the other for each day.
 //!
-//! A file ends when its day is over or when it is large. What was synced once is never touched again. What an append that failed
-//! or was cut short has left behind the last whole line is cut off before the next one: its items will come again.
+//! A file ends when its day is over or when it is large. Synced lines are never modified. The remains of a failed or
+//! interrupted append after the last complete line are cut off before the next one: its items are archived again.
 //!
-//! Others may take files away at any time. Lines that went into a file that has no name any more are nowhere, so an append
-//! looks whether its file is still there, and is a failure if not. The next file gets another name: whoever has taken one away
-//! may put the next one beside it.
+//! Operators may move files away at any time. Lines written to a file without a name would be lost, so an append checks
+//! that its file still has its name, and fails if not. The next file gets another name, so that it can be put beside
+//! the ones moved away.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -22,34 +22,34 @@ use storage::Time;
 
 use crate::files::{create_private_directory, private, warn_if_public};
 
-/// A file that is larger gets no more lines.
+/// The size from which a file gets no more lines.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How much is read at a time to find the last whole line.
+/// How much is read at a time to find the last complete line.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// A file with a higher number is somebody else's.
+/// The largest file number; a file with a higher one does not belong to the archive.
 const NUMBER_MAX: u32 = 1_000_000;
 
 const EXTENSION: &str = "jsonl";
 
-/// The file in the root that the server which writes there has locked. No directory can have such a name.
+/// The lock file in the root, held by the server that writes there. No archive directory can have this name.
 const LOCK: &str = ".lock";
 
-/// How often, and with which pause between, the lock is tried.
+/// How often the lock is tried, and the pause between attempts.
 const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Makes the names in a directory durable.
 type SyncDirectory = fn(&Path) -> io::Result<()>;
 
-/// Directories below one root.
+/// An archive in directories below one root.
 pub(crate) struct DirectoryArchive {
     root: PathBuf,
     file_bytes: u64,
     sync_directory: SyncDirectory,
-    /// The file of each directory that was opened last, whether it is still there or not. Whoever appends to a directory holds
-    /// its lock, and nobody else waits for a slow disk.
+    /// The file of each directory that was opened last, whether it still exists or not. An append holds the lock of its
+    /// directory only, so that no other directory waits for a slow disk.
     opened: Mutex<BTreeMap<ArchiveDirectory, Arc<Mutex<Option<Name>>>>>,
     /// Two servers would cut off each other's lines.
     _lock: File,
@@ -60,11 +60,11 @@ struct Current {
     file: File,
     path: PathBuf,
     name: Name,
-    /// Up to its last whole line.
+    /// The offset after the last complete line.
     length: u64,
 }
 
-/// `2026-11-15-0001.jsonl`. The order is that of time.
+/// The name of a file, `2026-11-15-0001.jsonl`. Names sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     day: String,
@@ -79,17 +79,17 @@ impl Name {
         is_day.then_some(Name { day: day.to_owned(), number })
     }
 
-    fn path(&self, place: &Path) -> PathBuf {
-        place.join(format!("{}-{:04}.{EXTENSION}", self.day, self.number))
+    fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}-{:04}.{EXTENSION}", self.day, self.number))
     }
 }
 
 impl DirectoryArchive {
-    /// Opens the root, and makes it if need be. It and the data directory, which is the store's own, may not lie in each other.
+    /// Opens the root, creating it if necessary. Root and data directory must not contain each other.
     pub(crate) fn open(root: &Path, data: Option<&Path>) -> Result<DirectoryArchive> {
-        let place = || format!("cannot use the archive root '{}'", root.display());
+        let folder = || format!("cannot use the archive root '{}'", root.display());
         let data = data.map(resolved).transpose().context("cannot find the data directory")?;
-        let wanted = resolved(root).with_context(place)?;
+        let wanted = resolved(root).with_context(folder)?;
         if let Some(data) = data {
             if wanted.starts_with(&data) {
                 bail!("the archive root '{}' lies in the data directory", wanted.display());
@@ -98,12 +98,12 @@ impl DirectoryArchive {
                 bail!("the data directory lies in the archive root '{}'", wanted.display());
             }
         }
-        create_private_directory(&wanted).with_context(place)?;
+        create_private_directory(&wanted).with_context(folder)?;
         warn_if_public("archive root", &wanted);
         if let Some(parent) = wanted.parent() {
-            sync_directory(parent).or_else(forgive_unreadable).with_context(place)?;
+            sync_directory(parent).or_else(forgive_unreadable).with_context(folder)?;
         }
-        let lock = lock(&wanted).with_context(place)?;
+        let lock = lock(&wanted).with_context(folder)?;
         let opened = Mutex::default();
         Ok(DirectoryArchive { root: wanted, file_bytes: FILE_BYTES, sync_directory, opened, _lock: lock })
     }
@@ -116,29 +116,29 @@ impl DirectoryArchive {
         current.append(lines).map_err(|error| named(&current.path, &error))
     }
 
-    /// The last file of the day if it has room, else a new one.
+    /// Opens the last file of the day if it has space, otherwise a new one.
     fn open_file(
         &self,
         directory: &ArchiveDirectory,
         day: String,
         opened: Option<&Name>,
     ) -> io::Result<Current> {
-        let place = self.root.join(directory.as_str());
-        if !place.is_dir() {
-            create_private_directory(&place).map_err(|error| named(&place, &error))?;
+        let folder = self.root.join(directory.as_str());
+        if !folder.is_dir() {
+            create_private_directory(&folder).map_err(|error| named(&folder, &error))?;
         }
         let mut name = match opened {
-            Some(opened) if opened.day == day && opened.path(&place).exists() => opened.clone(),
-            _ => first_name(&place, day, opened)?,
+            Some(opened) if opened.day == day && opened.path(&folder).exists() => opened.clone(),
+            _ => first_name(&folder, day, opened)?,
         };
         loop {
-            let path = name.path(&place);
+            let path = name.path(&folder);
             let file = private().read(true).append(true).create(true).open(&path);
             let mut file = file.map_err(|error| named(&path, &error))?;
             let length = cut_to_whole_lines(&mut file).map_err(|error| named(&path, &error))?;
             if length < self.file_bytes {
-                // Each time: an earlier try may have made the names and failed to make them durable.
-                (self.sync_directory)(&place).map_err(|error| named(&place, &error))?;
+                // Every time: an earlier attempt may have created the names and failed to make them durable.
+                (self.sync_directory)(&folder).map_err(|error| named(&folder, &error))?;
                 (self.sync_directory)(&self.root).map_err(|error| named(&self.root, &error))?;
                 return Ok(Current { file, path, name, length });
             }
@@ -150,20 +150,20 @@ impl DirectoryArchive {
 impl Current {
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(lines).and_then(|()| self.file.sync_all()) {
-            // The next try cuts it off otherwise.
+            // The next attempt cuts it off otherwise.
             let _ = self.file.set_len(self.length);
             return Err(error);
         }
         if self.file.metadata()?.len() != self.length + lines.len() as u64 {
-            return Err(io::Error::other("somebody else has written to it meanwhile"));
+            return Err(io::Error::other("another process has written to it"));
         }
         if !self.is_in_place()? {
-            return Err(io::Error::other("it was taken away while lines were written to it"));
+            return Err(io::Error::other("it was moved away while lines were written to it"));
         }
         Ok(())
     }
 
-    /// Whether the file still has its name.
+    /// Returns whether the file still has its name.
     fn is_in_place(&self) -> io::Result<bool> {
         let own = self.file.metadata()?;
         match fs::metadata(&self.path) {
@@ -185,14 +185,14 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("'{}': {error}", path.display()))
 }
 
-/// `2026-11-15`.
+/// Formats a day as `2026-11-15`.
 pub(crate) fn day_of(at: Time) -> String {
     let seconds = i64::try_from(at.seconds()).unwrap_or(i64::MAX);
     let (year, month, day) = calendar::date_of(seconds.div_euclid(86_400));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A path without links and detours, also of something that is not there yet.
+/// Resolves links and detours in a path, whose end may not exist yet.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let is_there = |ancestor: &&Path| ancestor.exists();
@@ -201,38 +201,39 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     if rest.components().any(|part| part == Component::ParentDir) {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("'{}' is not there", rest.display())));
     }
-    // Joined with nothing it would end with a separator.
+    // Joined with an empty path it would end with a separator.
     let there = there.canonicalize()?;
     Ok(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
 }
 
-/// Whoever may not read a directory has not made a name there.
+/// Ignores the error if the directory cannot be read: then no name was created in it.
 fn forgive_unreadable(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::PermissionDenied { Ok(()) } else { Err(error) }
 }
 
 /// Locks the root until this process ends.
-#[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
 fn lock(root: &Path) -> Result<File> {
     let file = private().create(true).append(true).open(root.join(LOCK))?;
     for attempt in 1.. {
         match file.try_lock() {
             Ok(()) => break,
-            // A process that is just ending, or about to become another one, may still hold it.
+            // A process that is just ending, or replacing itself, may still hold it.
             Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::WouldBlock) => bail!("another server writes there"),
+            Err(TryLockError::WouldBlock) => bail!("another server writes to it"),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
     }
     Ok(file)
 }
 
-/// Where a directory goes on of which nothing is known but the file that was opened last, and that it has been taken away.
-fn first_name(place: &Path, day: String, opened: Option<&Name>) -> io::Result<Name> {
-    let last = last_file(place)?;
+/// Returns the name to continue with in a directory of which only the last opened file is known, and that it was moved
+/// away.
+fn first_name(folder: &Path, day: String, opened: Option<&Name>) -> io::Result<Name> {
+    let last = last_file(folder)?;
     if let Some(earlier) = last.as_ref().filter(|last| last.day != day) {
-        // Nobody waits for that: what a crash has left there is no whole line, and its item will come again.
-        let _ = mend(&earlier.path(place));
+        // A failure does no harm: what a crash left there is not a complete line, and its item is archived again.
+        let _ = mend(&earlier.path(folder));
     }
     let of_today = |name: &&Name| name.day == day;
     let there = last.as_ref().filter(of_today).map_or(0, |last| last.number);
@@ -241,17 +242,17 @@ fn first_name(place: &Path, day: String, opened: Option<&Name>) -> io::Result<Na
     Ok(Name { day, number })
 }
 
-/// The last file of a directory.
-fn last_file(place: &Path) -> io::Result<Option<Name>> {
+/// Returns the last file of a directory.
+fn last_file(folder: &Path) -> io::Result<Option<Name>> {
     let mut last = None;
-    for entry in fs::read_dir(place).map_err(|error| named(place, &error))? {
+    for entry in fs::read_dir(folder).map_err(|error| named(folder, &error))? {
         last = last.max(entry?.file_name().to_str().and_then(Name::parse));
     }
     Ok(last)
 }
 
-/// Cuts off what a crash has left behind the last whole line of a file. Mostly there is nothing, and the file may be one that
-/// nobody may write any more.
+/// Cuts off what a crash left after the last complete line of a file. Mostly there is nothing to cut, and the file may
+/// be read-only.
 fn mend(path: &Path) -> io::Result<()> {
     let mut end = [b'\n'];
     let mut file = OpenOptions::new().read(true).open(path)?;
@@ -265,7 +266,7 @@ fn mend(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Cuts off what lies behind the last whole line; returns the length of the rest.
+/// Cuts off everything after the last complete line; returns the length of the rest.
 fn cut_to_whole_lines(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let mut end = length;
@@ -288,8 +289,8 @@ fn cut_to_whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(end)
 }
 
-/// Makes the names in a directory durable.
-#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+/// Syncs a directory.
+#[expect(clippy::disallowed_methods, reason = "the server accesses files")]
 fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -308,7 +309,7 @@ mod tests {
         ArchiveDirectory::parse("cold").unwrap()
     }
 
-    /// Names and texts of all files of the directory.
+    /// Returns names and contents of all files of the directory.
     fn files(root: &Path) -> Vec<(String, String)> {
         let mut files: Vec<_> = fs::read_dir(root.join("cold"))
             .unwrap()
@@ -353,7 +354,7 @@ mod tests {
         torn.write_all(b"{\"n\":2,\"half").unwrap();
         archive(root.path()).append(&cold(), at, b"{\"n\":2}\n").unwrap();
         assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":1}\n{\"n\":2}\n")]);
-        fs::write(&path, "no whole line at all, and a long one").unwrap();
+        fs::write(&path, "no complete line at all, and a long one").unwrap();
         archive(root.path()).append(&cold(), at, b"{\"n\":3}\n").unwrap();
         assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":3}\n")]);
     }
@@ -389,7 +390,7 @@ mod tests {
         assert_eq!(files(root.path()), expected);
     }
 
-    /// The device has no room for anything, as a full volume has none.
+    /// The device has no free space, like a full volume.
     #[test]
     fn t32_a_full_volume_is_an_error_and_leaves_no_files_behind() {
         let root = tempfile::tempdir().unwrap();
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!(files(root.path()), [file("2023-11-14-0002.jsonl", "{\"n\":1}\n")]);
     }
 
-    /// A name that was made and is not durable yet may be gone after a crash, with the lines behind it.
+    /// A name that was created and is not durable yet may be lost in a crash, with the lines in the file.
     #[test]
     fn t32_no_line_counts_before_the_names_that_lead_to_it_are_durable() {
         thread_local! {
@@ -436,12 +437,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let first = archive(root.path());
         let error = format!("{:#}", DirectoryArchive::open(root.path(), None).err().unwrap());
-        assert!(error.contains("another server writes there"), "{error}");
+        assert!(error.contains("another server writes to it"), "{error}");
         drop(first);
         assert!(DirectoryArchive::open(root.path(), None).is_ok());
     }
 
-    /// Whoever puts lines into the file by hand does not lose them, nor cuts into ours.
+    /// Lines that others append to the file are neither lost nor mixed into the archive's own.
     #[test]
     fn t32_lines_of_others_are_left_alone() {
         let root = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
-//! The audit log as files: one JSON object a line, rotated by size and number.
+//! The audit log as files: one JSON object per line, rotated by size and number.
 //!
-//! A thread of its own writes, so that no request waits for the disk; what it cannot write, or does not come round to, is counted
-//! and said in the log, and requests go on. Refusals are what strangers can cause at any rate: so many a second are taken, the
-//! others are counted in the next one, so that nobody can push everything else out of the queue or of the files.
+//! A separate thread writes, so that no request waits for the disk; events that it fails to write, or that exceed its
+//! queue, are counted and reported in the log, and requests continue. Clients without credentials can cause refusals at
+//! any rate: only some of them are recorded per second, and the next one carries the count of the others, so that a
+//! flood cannot displace other events from the queue or from the files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,28 +17,28 @@ use anyhow::{Context, Result};
 use document::{Object, Value, parse_json};
 use parking_lot::Mutex;
 use storage::{Time, WallClock};
-use telemetry::{AuditEvent, AuditOutcome, AuditSink, Kind, Observed, Page};
-use transport::Complaints;
+use telemetry::{AuditEvent, AuditOutcome, AuditSink, Kind, MetricsSource, Page};
+use transport::WarningLimiter;
 
 use crate::archive::day_of;
 use crate::files::{make_private, private};
 
-/// Events that wait to be written. Beyond them events are lost, which is counted.
+/// The largest number of events waiting to be written. Events beyond it are dropped and counted.
 const WAITING_MAX: usize = 4096;
-/// Refusals that are taken in a second.
+/// The largest number of refusals recorded per second.
 const DENIALS_PER_SECOND: u64 = 10;
-/// Bytes of a text that a peer has chosen.
+/// The largest length of a text chosen by a client, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
-/// How long a shutdown waits for what is not written yet.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a shutdown waits for unwritten events.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where audit events are written, and how much of them is kept.
+/// The destination of audit events, and how many are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AuditSettings {
     pub(crate) path: PathBuf,
-    /// A file that would get larger is put aside,
+    /// The size at which a file is rotated.
     pub(crate) file_bytes: u64,
-    /// and so many are kept, the one that is written to included.
+    /// The number of files kept, including the current one.
     pub(crate) files: u64,
 }
 
@@ -54,12 +55,12 @@ struct Figures {
     written: AtomicU64,
     lost: AtomicU64,
     left_out: AtomicU64,
-    complaints: Mutex<Complaints>,
+    warnings: Mutex<WarningLimiter>,
 }
 
 enum Message {
     Event(Box<Stamped>),
-    /// All before it is to be written.
+    /// A request to report when all earlier events are written.
     Flush(Sender<()>),
 }
 
@@ -67,11 +68,11 @@ enum Message {
 struct Stamped {
     at: Time,
     event: AuditEvent,
-    /// Refusals that were left out since the last one.
+    /// Refusals left out since the last one.
     left_out: u64,
 }
 
-/// Returns the event of something that the server did and no client asked it for.
+/// Returns an event for an action of the server that no client requested.
 pub(crate) fn of_server(action: &str, target: Option<String>, outcome: AuditOutcome) -> AuditEvent {
     AuditEvent {
         api: "server",
@@ -86,7 +87,7 @@ pub(crate) fn of_server(action: &str, target: Option<String>, outcome: AuditOutc
 }
 
 impl AuditLog {
-    /// Opens the log and starts its thread. A file that cannot be opened is an error now, and later a count.
+    /// Opens the log and starts its thread. A file that cannot be opened is an error here, and only counted later.
     pub(crate) fn open(settings: AuditSettings, clock: Arc<dyn WallClock>) -> Result<AuditLog> {
         let shown = settings.path.display().to_string();
         let figures = Arc::<Figures>::default();
@@ -98,17 +99,17 @@ impl AuditLog {
         Ok(AuditLog { sender, clock, refusals: Mutex::default(), figures })
     }
 
-    /// Waits until everything that was taken is written, or for a few seconds.
+    /// Waits until all recorded events are written, or for a few seconds.
     pub(crate) fn flush(&self) {
         let (done, wait) = channel();
         if self.sender.send(Message::Flush(done)).is_ok() {
-            let _ = wait.recv_timeout(CLOSE_PATIENCE);
+            let _ = wait.recv_timeout(CLOSE_TIMEOUT);
         }
     }
 }
 
 impl AuditSink for AuditLog {
-    fn take(&self, event: AuditEvent) {
+    fn record(&self, event: AuditEvent) {
         let (at, mut left_out) = (self.clock.wall(), 0);
         if event.outcome == AuditOutcome::Denied {
             let Some(before) = self.refusals.lock().admit(at) else {
@@ -123,7 +124,7 @@ impl AuditSink for AuditLog {
     }
 }
 
-impl Observed for AuditLog {
+impl MetricsSource for AuditLog {
     fn write(&self, page: &mut Page) {
         let Figures { written, lost, left_out, .. } = &*self.figures;
         for (name, help, figure) in [
@@ -143,11 +144,11 @@ impl Observed for AuditLog {
 impl Figures {
     fn lose(&self, why: &str) {
         self.lost.fetch_add(1, Ordering::Relaxed);
-        self.complaints.lock().warn(&format!("an event is not in the audit log: {why}"));
+        self.warnings.lock().warn(&format!("an event is not in the audit log: {why}"));
     }
 }
 
-/// The thread's own.
+/// The state of the thread.
 struct Writer {
     settings: AuditSettings,
     /// The file and its length.
@@ -169,7 +170,7 @@ impl Writer {
         match self.append(line(*at, event, *left_out).as_bytes()) {
             Ok(()) => drop(self.figures.written.fetch_add(1, Ordering::Relaxed)),
             Err(error) => {
-                // What is wrong may be the file: the next event opens it again.
+                // The file itself may be the cause: the next event opens it again.
                 self.open = None;
                 self.figures.lose(&format!("{}: {error}", self.settings.path.display()));
             }
@@ -200,7 +201,7 @@ impl Writer {
 }
 
 impl AuditSettings {
-    /// Puts the file aside, and those that were put aside before it one further: `audit.log.1` is the newest of them.
+    /// Rotates the file and its predecessors: `audit.log.1` is the newest of them.
     fn rotate(&self) -> io::Result<()> {
         for number in (1..self.files).rev() {
             let from = if number == 1 { self.path.clone() } else { self.aside(number - 1) };
@@ -216,7 +217,7 @@ impl AuditSettings {
     }
 }
 
-/// Renames a file that may not be there.
+/// Renames a file, if it exists.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -224,7 +225,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The refusals of this second.
+/// The refusals of the current second.
 #[derive(Debug, Default)]
 struct Refusals {
     second: u64,
@@ -233,7 +234,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Whether there is room for one; then also how many were left out since the last one.
+    /// Returns whether another refusal may be recorded; if so, how many were left out since the last one.
     fn admit(&mut self, at: Time) -> Option<u64> {
         if self.second != at.seconds() {
             (self.second, self.written) = (at.seconds(), 0);
@@ -247,7 +248,7 @@ impl Refusals {
     }
 }
 
-/// The line of an event.
+/// Formats an event as a line.
 fn line(at: Time, event: &AuditEvent, left_out: u64) -> String {
     let AuditEvent { api, who, from, action, target, details, outcome, status } = event;
     let mut line = Object::new();
@@ -263,7 +264,7 @@ fn line(at: Time, event: &AuditEvent, left_out: u64) -> String {
     if let Some(target) = target {
         line.insert("target", bounded(target));
     }
-    // What is too long to be shown whole is not shown: half of it would not be JSON.
+    // Details that are too long are omitted: a part of them would not be JSON.
     let details = details.as_ref().filter(|text| text.len() <= TEXT_BYTES_MAX);
     if let Some(details) = details.and_then(|text| parse_json(text.as_bytes()).ok()) {
         line.insert("details", details);
@@ -278,7 +279,7 @@ fn line(at: Time, event: &AuditEvent, left_out: u64) -> String {
     Value::Object(line).to_json() + "\n"
 }
 
-/// `2026-01-02T03:04:05.678Z`.
+/// Formats an instant as `2026-01-02T03:04:05.678Z`.
 fn instant(at: Time) -> String {
     let (millis, seconds) = (at.millis() % 1000, at.seconds() % 86_400);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -341,7 +342,7 @@ mod tests {
         let path = folder.path().join("audit.log");
         let log = open(&path, 1000, 3);
         for number in 0..40 {
-            log.take(event(&format!("Action{number}"), AuditOutcome::Success));
+            log.record(event(&format!("Action{number}"), AuditOutcome::Success));
         }
         log.flush();
         let name = |number: u64| {
@@ -352,10 +353,10 @@ mod tests {
         assert!(texts.iter().all(|text| text.len() <= 1000 && text.ends_with('\n')), "{texts:#?}");
         assert!(texts[0].contains("Action39") && !texts.iter().any(|text| text.contains("\"Action0\"")));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        // A new process goes on where the last one ended.
+        // A new process continues where the last one ended.
         let before = texts[0].lines().count();
         let log = open(&path, 100_000, 3);
-        log.take(event("Later", AuditOutcome::Success));
+        log.record(event("Later", AuditOutcome::Success));
         log.flush();
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), before + 1);
     }
@@ -367,7 +368,7 @@ mod tests {
         fs::write(&path, "of before\n").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         let log = open(&path, 1 << 20, 2);
-        log.take(event("CreateUser", AuditOutcome::Success));
+        log.record(event("CreateUser", AuditOutcome::Success));
         log.flush();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2, "what was there stays");
@@ -377,14 +378,14 @@ mod tests {
     fn refusals_cannot_push_everything_else_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        // The writer comes round to nothing before all have happened.
+        // The writer takes no event before all have been recorded.
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let log = AuditLog { sender, ..open(&path, 1 << 20, 2) };
         let denials = 2 * WAITING_MAX as u64;
         for _ in 0..denials {
-            log.take(event("ReadItem", AuditOutcome::Denied));
+            log.record(event("ReadItem", AuditOutcome::Denied));
         }
-        log.take(event("AdminRegenerateKey", AuditOutcome::Success));
+        log.record(event("AdminRegenerateKey", AuditOutcome::Success));
         let settings = AuditSettings { path: path.clone(), file_bytes: 1 << 20, files: 2 };
         let writer = Writer { settings, open: None, figures: Arc::clone(&log.figures) };
         let AuditLog { sender, figures, .. } = log;
@@ -406,15 +407,15 @@ mod tests {
         let (inner, path) = (folder.path().join("inner"), folder.path().join("inner/audit.log"));
         fs::create_dir(&inner).unwrap();
         let log = open(&path, 200, 2);
-        log.take(event("First", AuditOutcome::Success));
+        log.record(event("First", AuditOutcome::Success));
         log.flush();
         fs::rename(&inner, folder.path().join("away")).unwrap();
-        // Rotation has nowhere to go.
-        log.take(event("Second", AuditOutcome::Success));
+        // The target of the rotation is in the way.
+        log.record(event("Second", AuditOutcome::Success));
         log.flush();
         assert_eq!(log.figures.lost.load(Ordering::Relaxed), 1);
         fs::create_dir(&inner).unwrap();
-        log.take(event("Third", AuditOutcome::Success));
+        log.record(event("Third", AuditOutcome::Success));
         log.flush();
         assert!(fs::read_to_string(&path).unwrap().contains("Third"));
         assert!(

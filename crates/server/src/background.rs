@@ -1,17 +1,17 @@
-//! The loops around background work: the purge, the promises about it, and what the log says of the clock.
+//! The background loops: the purge, its retention promises, and the clock's log lines.
 //!
-//! The purge is a bounded step, then sleep until the engine says that something is due. An idle store costs nothing here.
-//! Writes, policy changes and moves of the clock ring when something becomes due earlier than the loop believes.
+//! The purge is a bounded step, followed by a sleep until the engine's next due time. An idle store costs nothing here.
+//! Writes, policy changes and clock changes notify the loop when something becomes due earlier than it expects.
 //!
-//! Users come first (T20). How many items a step has and how long the loop pauses after it is decided by [`Pace`], from what is
-//! observed here: whether others used the store, how busy its writer and the machine's processors were, how much waits and for
-//! how long. A step that meets a user ends with the sweep it is in. Only a retention promise (T24) waits for nobody.
+//! Users come first (T20). [`Pace`] decides the number of items in a step and the pause after it, from the observations
+//! made here: whether others used the store, how busy its writer and the machine's processors were, how much waits and
+//! for how long. A step that meets users ends with its current sweep. Only a retention promise (T24) does not yield.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Backlog, Engine, Neighbours, Observation, Pace, PaceStatus, PurgeNews, PurgeReport, Scrubbed, Slice,
+    Backlog, ConcurrentUse, Engine, Observation, Pace, PaceStatus, PurgeNews, PurgeReport, Scrubbed, Slice,
     WriterLoad,
 };
 use storage::{Time, WallClock};
@@ -22,27 +22,28 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::clock_log::ClockLog;
 use crate::processors::Processors;
 
-/// How often what waits and the processors are looked at; less often where that takes long: it is one part in so many of the
-/// time.
+/// How often the backlog and the processors are measured; less often where that takes long: at most one part in this
+/// many of the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
 const LOOK_PART: u32 = 50;
 
-/// A sleep of so long ends what operators are told of the pace. Items expire with the second, so shorter ones are part of it.
+/// The length of a sleep after which the reported pace is reset. Items expire by the second, so shorter sleeps are part
+/// of normal work.
 const REST: Duration = Duration::from_secs(5);
 
-/// The longest sleep; wall clocks get adjusted, so due times and the clock itself are looked at again now and then.
+/// The longest sleep; wall clocks are adjusted, so due times and the clock are checked again now and then.
 const SLEEP_MAX: Duration = Duration::from_mins(10);
 
-/// Pause after a step that found nothing to do although something was due.
+/// The pause after a step that found nothing to do although something was due.
 const EMPTY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Pause after a failed step.
+/// The pause after a failed step.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
-/// The shortest time between two looks at the promises.
+/// The shortest time between two checks of the retention promises.
 const PROMISE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs until dropped. `share` is the part of the writer's time that an old backlog is granted.
+/// Runs the loops until dropped. `share` is the part of the writer's time that an old backlog may use.
 pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>, share: f64) {
     let bell = Arc::new(Notify::new());
     let ringer = Arc::clone(&bell);
@@ -56,60 +57,61 @@ pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>, share: f
     );
 }
 
-/// What comes after a step.
+/// What follows a step.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// There is more: another step of that urgency.
-    More { urgent: bool, neighbours: Neighbours },
-    /// Nothing is due before.
+    /// More work: another step with this urgency.
+    More { urgent: bool, concurrent_use: ConcurrentUse },
+    /// Nothing is due before this.
     Sleep(Duration),
 }
 
-/// Steps of the purge.
+/// Runs the steps of the purge.
 async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &ClockLog, share: f64) {
     let mut observer = Observer::new(Arc::clone(engine), share);
-    let mut slice = observer.next(Neighbours::Present).await;
-    // When this step was to begin. Sleeps are longer than asked for by up to a millisecond; the next one is shorter for it.
+    let mut slice = observer.next(ConcurrentUse::Present).await;
+    // When the current step was due. Sleeps last up to a millisecond longer than requested; the next one is shortened
+    // by that.
     let mut due = Instant::now();
     loop {
         let next = step(engine, slice.items, log, &mut observer).await.unwrap_or_else(|error| {
-            tracing::error!("the purge failed and will be tried again: {error:#}");
+            tracing::error!("the purge failed and will be retried: {error:#}");
             Next::Sleep(FAILURE_PAUSE)
         });
         stepped.notify_one();
-        let neighbours = match next {
-            Next::More { urgent: true, neighbours } => {
+        let concurrent_use = match next {
+            Next::More { urgent: true, concurrent_use } => {
                 yield_now().await;
                 due = Instant::now();
-                neighbours
+                concurrent_use
             }
-            Next::More { urgent: false, neighbours } => {
+            Next::More { urgent: false, concurrent_use } => {
                 let before = engine.operations();
                 let (now, pause) = (Instant::now(), slice.pause(due.elapsed()));
                 due = now + pause;
                 sleep(pause).await;
-                if engine.operations() > before { Neighbours::Present } else { neighbours }
+                if engine.operations() > before { ConcurrentUse::Present } else { concurrent_use }
             }
             Next::Sleep(pause) => {
                 observer.rest(pause);
                 let _ = timeout(pause, bell.notified()).await;
                 due = Instant::now();
-                // Whether there were requests meanwhile is not known.
-                Neighbours::Present
+                // Whether there were requests meanwhile is unknown.
+                ConcurrentUse::Present
             }
         };
-        slice = observer.next(neighbours).await;
+        slice = observer.next(concurrent_use).await;
     }
 }
 
-/// Observes what [`Pace`] decides by, and tells operators what it says.
+/// Collects the observations for [`Pace`], and reports its status to operators.
 struct Observer {
     engine: Arc<Engine>,
     pace: Pace,
     processors: Processors,
-    /// When it was last observed, and the writer's load then.
+    /// When the last observation was made, and the writer's load then.
     observed: (Instant, WriterLoad),
-    /// When what waits is looked at again.
+    /// When the backlog is measured again.
     next_look: Instant,
     purged_items: u64,
     background_items: u64,
@@ -129,32 +131,32 @@ impl Observer {
         }
     }
 
-    /// A step has removed so many.
+    /// Records the result of a step.
     fn stepped(&mut self, report: &PurgeReport) {
         self.purged_items += report.purged_items;
         self.background_items += report.background_items;
     }
 
-    /// Nothing is due for so long. What was told of the pace no longer holds.
+    /// Records that nothing is due for `pause`. The reported pace no longer applies.
     fn rest(&self, pause: Duration) {
         if pause >= REST {
             self.engine.note_purge_pace(PaceStatus::default());
         }
     }
 
-    /// What to do next, after others used the store or not.
-    async fn next(&mut self, neighbours: Neighbours) -> Slice {
+    /// Returns what to do next.
+    async fn next(&mut self, concurrent_use: ConcurrentUse) -> Slice {
         let (backlog, idle_processors) = self.look().await;
         let (now, load) = (Instant::now(), self.engine.writer_load());
         let (before, load_before) = std::mem::replace(&mut self.observed, (now, load));
         let slice = self.pace.next(&Observation {
             elapsed: now - before,
-            neighbours,
+            concurrent_use,
             purged_items: std::mem::take(&mut self.purged_items),
             background_items: std::mem::take(&mut self.background_items),
             purging: load.background.saturating_sub(load_before.background),
             writing: load.normal.saturating_sub(load_before.normal),
-            merging_lags: load.merging_lags,
+            merging_lags: load.compaction_lags,
             idle_processors,
             backlog,
         });
@@ -164,21 +166,21 @@ impl Observer {
         slice
     }
 
-    /// What waits and how many processors are idle, if it is time to look.
+    /// Measures the backlog and the idle processors, if it is time to.
     async fn look(&mut self) -> (Option<Backlog>, Option<f64>) {
         let began = Instant::now();
         if began < self.next_look {
             return (None, None);
         }
         let engine = Arc::clone(&self.engine);
-        // Damage is for the sweep to tell.
+        // The sweep reports damage.
         let backlog = spawn_blocking(move || engine.backlog()).await.ok().and_then(Result::ok).flatten();
         let looked = (backlog, self.processors.idle());
         self.next_look = Instant::now() + LOOK_PAUSE.max(began.elapsed() * LOOK_PART);
         looked
     }
 
-    /// Tells operators, and the log once when capacity becomes short and once when it no longer is.
+    /// Reports the status to operators, and logs once when capacity becomes short and once when it suffices again.
     fn tell(&self) {
         let (before, status) = (self.engine.purge_status().pace, self.pace.status());
         self.engine.note_purge_pace(status);
@@ -195,7 +197,7 @@ impl Observer {
     }
 }
 
-/// One step, and what comes after it.
+/// Runs one step and returns what follows.
 async fn step(
     engine: &Arc<Engine>,
     items: usize,
@@ -211,7 +213,7 @@ async fn step(
     Ok(after(&report, clock.now, engine.next_left_over()))
 }
 
-/// `next_units` is how long it takes until units that users leave unused come in.
+/// `next_units` is the time until unused throughput is available again.
 fn after(report: &PurgeReport, now: Time, next_units: Option<Duration>) -> Next {
     let Some(due) = report.next_due else { return Next::Sleep(SLEEP_MAX) };
     let wait = Duration::from_millis(due.millis_since(now)).min(SLEEP_MAX);
@@ -222,29 +224,29 @@ fn after(report: &PurgeReport, now: Time, next_units: Option<Duration>) -> Next 
     if report.purged_items == 0 && report.other_entries == 0 {
         return Next::Sleep(next_units.filter(|_| report.out_of_units).unwrap_or(EMPTY_PAUSE));
     }
-    Next::More { urgent: report.urgent, neighbours: report.neighbours }
+    Next::More { urgent: report.urgent, concurrent_use: report.concurrent_use }
 }
 
-/// Looks after retention promises: whenever the purge has done something, and when the engine says so.
+/// Enforces retention promises: whenever the purge has done something, and when the engine requires it.
 async fn keep_promises(engine: &Arc<Engine>, stepped: &Notify) {
     let mut pause = SLEEP_MAX;
     loop {
         let _ = timeout(pause, stepped.notified()).await;
         pause = look_after(engine).await.unwrap_or_else(|error| {
-            tracing::error!("looking after retention promises failed and will be tried again: {error:#}");
+            tracing::error!("checking retention promises failed and will be retried: {error:#}");
             FAILURE_PAUSE
         });
         sleep(PROMISE_PAUSE).await;
     }
 }
 
-/// One look, and how long until the next.
+/// Runs one check; returns the time until the next.
 async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.retention_step()).await??;
     for failure in &report.failures {
-        tracing::error!("a retention promise cannot be looked after: {failure}");
+        tracing::error!("cannot enforce a retention promise: {failure}");
     }
     for container in &report.missed {
         tracing::error!(
@@ -254,25 +256,25 @@ async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     }
     match report.scrubbed {
         Some(Scrubbed::Done) => {
-            tracing::info!("scrubbed what was purged out of the data directory in {:?}", began.elapsed());
+            tracing::info!("scrubbed purged data from the data directory in {:?}", began.elapsed());
         }
-        Some(Scrubbed::Held) => tracing::warn!("a scrub waits for a snapshot that somebody still reads"),
+        Some(Scrubbed::Held) => tracing::warn!("a scrub waits for an open snapshot"),
         None => {}
     }
     let Some(due) = report.next_due else { return Ok(SLEEP_MAX) };
     Ok(Duration::from_millis(due.millis_since(engine.now()?)).min(SLEEP_MAX))
 }
 
-/// Says once when the purge of a container begins to wait for its archive, and once when it goes on (T32); and which expired items
-/// it had to set aside.
+/// Logs once when the purge of a container begins to wait for its archive, and once when it continues (T32); and the
+/// expired items that it had to set aside.
 fn log_news(engine: &Engine) {
     for news in engine.take_purge_news() {
         match news {
             PurgeNews::Waits { container, error } => tracing::error!(
-                "the purge of '{container}' waits for its archive, nothing of it is dropped meanwhile: {error}"
+                "the purge of '{container}' waits for its archive and removes nothing meanwhile: {error}"
             ),
             PurgeNews::GoesOn { container } => {
-                tracing::warn!("the archive of '{container}' can be written again, its purge goes on");
+                tracing::warn!("the archive of '{container}' is writable again, its purge continues");
             }
             PurgeNews::SetAside { container, item, reason } => tracing::error!(
                 "item {item} of '{container}' has expired and cannot be purged: {reason}; it is set aside and the purge goes \
@@ -296,17 +298,18 @@ mod tests {
             (PurgeReport::default(), Next::Sleep(SLEEP_MAX)),
             (PurgeReport { next_due: due(103), ..busy }, Next::Sleep(3 * second)),
             (PurgeReport { next_due: due(99_999), ..busy }, Next::Sleep(SLEEP_MAX)),
-            // Nothing was done although something is due: no spinning, and no waiting for units that nobody lacks.
+            // Nothing was done although something is due: do not spin, and do not wait for throughput that is not
+            // short.
             (idle, Next::Sleep(EMPTY_PAUSE)),
             (PurgeReport { out_of_units: true, ..idle }, Next::Sleep(second)),
-            (busy, Next::More { urgent: false, neighbours: Neighbours::Absent }),
+            (busy, Next::More { urgent: false, concurrent_use: ConcurrentUse::Absent }),
             (
-                PurgeReport { neighbours: Neighbours::Present, ..busy },
-                Next::More { urgent: false, neighbours: Neighbours::Present },
+                PurgeReport { concurrent_use: ConcurrentUse::Present, ..busy },
+                Next::More { urgent: false, concurrent_use: ConcurrentUse::Present },
             ),
             (
                 PurgeReport { urgent: true, ..busy },
-                Next::More { urgent: true, neighbours: Neighbours::Absent },
+                Next::More { urgent: true, concurrent_use: ConcurrentUse::Absent },
             ),
         ] {
             assert_eq!(after(&report, now, Some(second)), next, "{report:?}");

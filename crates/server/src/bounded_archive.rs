@@ -1,9 +1,10 @@
-//! An archive that keeps nobody waiting for long (T32).
+//! An archive with a time limit on its writes (T32).
 //!
-//! A write to a mount that is stuck may never come back, and the purge of all containers is one loop. So each write runs on a
-//! thread of its own, and is a failure if it has not come back after a while: the purge of that container waits and says
-//! so, the others go on. As long as it is out, every other write to the directory fails at once: there is one such thread for
-//! a directory at most. What it has written after all comes again; a duplicate line is allowed, a missing one is not.
+//! A write to a mount that hangs may never return, and one loop purges all containers. So each write runs on a thread
+//! of its own, and fails if it has not returned after a while: the purge of that container waits and reports it, the
+//! others continue. Until it returns, every other write to the directory fails at once: there is at most one such
+//! thread per directory. Lines that it wrote after all are written again; a duplicate line is allowed, a missing one is
+//! not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +15,17 @@ use engine::{Archive, ArchiveDirectory, ArchiveError};
 use parking_lot::{Condvar, Mutex};
 use storage::Time;
 
-/// A disk that takes longer for a batch is as good as none.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit: a disk that takes longer for a batch counts as unavailable.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Another archive with a bound on how long its writes take.
+/// Limits the time that writes of another archive may take.
 pub(crate) struct BoundedArchive<A> {
     archive: Arc<A>,
     running: Arc<Running>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// The directories that are written to.
+/// The directories being written to.
 #[derive(Default)]
 struct Running {
     writes: Mutex<BTreeMap<ArchiveDirectory, Write>>,
@@ -33,44 +34,44 @@ struct Running {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Write {
-    /// It may come back any moment: several partitions share a directory.
+    /// It may return any moment: several partitions share a directory.
     Fresh,
-    /// Somebody has given up waiting for it.
+    /// A caller has given up waiting for it.
     Stuck,
 }
 
 impl<A: Archive> BoundedArchive<A> {
     pub(crate) fn new(archive: A) -> BoundedArchive<A> {
-        BoundedArchive { archive: Arc::new(archive), running: Arc::default(), patience: PATIENCE }
+        BoundedArchive { archive: Arc::new(archive), running: Arc::default(), timeout: TIMEOUT }
     }
 }
 
 impl Running {
-    /// Begins a write when the one before it has ended.
+    /// Begins a write when the previous one has ended.
     fn begin(
         self: &Arc<Self>,
         directory: &ArchiveDirectory,
-        patience: Duration,
-    ) -> Result<Turn, ArchiveError> {
+        timeout: Duration,
+    ) -> Result<RunningWrite, ArchiveError> {
         let mut writes = self.writes.lock();
         let waits = |writes: &mut BTreeMap<_, Write>| writes.get(directory) == Some(&Write::Fresh);
-        self.ended.wait_while_for(&mut writes, waits, patience);
+        self.ended.wait_while_for(&mut writes, waits, timeout);
         if let Some(write) = writes.get_mut(directory) {
             *write = Write::Stuck;
-            return Err(no_answer(directory, "an earlier write has not come back"));
+            return Err(no_answer(directory, "an earlier write has not returned"));
         }
         writes.insert(directory.clone(), Write::Fresh);
-        Ok(Turn { running: Arc::clone(self), directory: directory.clone() })
+        Ok(RunningWrite { running: Arc::clone(self), directory: directory.clone() })
     }
 }
 
-/// A write that has begun; it ends with this.
-struct Turn {
+/// A running write; it ends when this is dropped.
+struct RunningWrite {
     running: Arc<Running>,
     directory: ArchiveDirectory,
 }
 
-impl Drop for Turn {
+impl Drop for RunningWrite {
     fn drop(&mut self) {
         self.running.writes.lock().remove(&self.directory);
         self.running.ended.notify_all();
@@ -79,24 +80,24 @@ impl Drop for Turn {
 
 impl<A: Archive + 'static> Archive for BoundedArchive<A> {
     fn append(&self, directory: &ArchiveDirectory, at: Time, lines: &[u8]) -> Result<(), ArchiveError> {
-        let turn = self.running.begin(directory, self.patience)?;
+        let running = self.running.begin(directory, self.timeout)?;
         let (archive, lines) = (Arc::clone(&self.archive), lines.to_vec());
         let (tell, told) = mpsc::sync_channel(1);
         let write = move || {
-            let outcome = archive.append(&turn.directory, at, &lines);
-            // Who hears of it may come with the next one.
-            drop(turn);
+            let outcome = archive.append(&running.directory, at, &lines);
+            // The caller that receives the result may begin the next write.
+            drop(running);
             let _ = tell.send(outcome);
         };
         let thread = std::thread::Builder::new().name("archive".into()).spawn(write);
         thread.map_err(|error| ArchiveError(format!("cannot start a thread for the archive: {error}")))?;
-        match told.recv_timeout(self.patience) {
+        match told.recv_timeout(self.timeout) {
             Ok(outcome) => outcome,
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(write) = self.running.writes.lock().get_mut(directory) {
                     *write = Write::Stuck;
                 }
-                Err(no_answer(directory, &format!("a write has not come back for {:?}", self.patience)))
+                Err(no_answer(directory, &format!("a write has not returned for {:?}", self.timeout)))
             }
             Err(RecvTimeoutError::Disconnected) => {
                 Err(ArchiveError("a write to the archive has failed".into()))
@@ -113,7 +114,7 @@ fn no_answer(directory: &ArchiveDirectory, why: &str) -> ArchiveError {
 mod tests {
     use super::*;
 
-    /// Writes to `stuck` come back when the test says so.
+    /// Writes to `stuck` return when the test lets them.
     struct Mount {
         release: Mutex<mpsc::Receiver<()>>,
         written: Mutex<Vec<String>>,
@@ -133,21 +134,21 @@ mod tests {
     fn t32_a_write_that_hangs_is_a_failure_there_and_nowhere_else() {
         let (release, released) = mpsc::channel();
         let mount = Mount { release: Mutex::new(released), written: Mutex::default() };
-        let patient = BoundedArchive { patience: Duration::from_hours(1), ..BoundedArchive::new(mount) };
+        let patient = BoundedArchive { timeout: Duration::from_hours(1), ..BoundedArchive::new(mount) };
         let (archive, running) = (Arc::clone(&patient.archive), Arc::clone(&patient.running));
-        let hasty = BoundedArchive { archive, running, patience: Duration::from_millis(1) };
+        let hasty = BoundedArchive { archive, running, timeout: Duration::from_millis(1) };
         let directory = |name| ArchiveDirectory::parse(name).unwrap();
         let append = |door: &BoundedArchive<Mount>, name, text: &str| {
             door.append(&directory(name), Time::from_seconds(1), text.as_bytes())
         };
         let error = append(&hasty, "stuck", "a").unwrap_err().to_string();
-        assert_eq!(error, "the archive 'stuck' does not answer: a write has not come back for 1ms");
+        assert_eq!(error, "the archive 'stuck' does not answer: a write has not returned for 1ms");
         for _ in 0..3 {
             let error = append(&patient, "stuck", "b").unwrap_err().to_string();
-            assert_eq!(error, "the archive 'stuck' does not answer: an earlier write has not come back");
+            assert_eq!(error, "the archive 'stuck' does not answer: an earlier write has not returned");
             append(&patient, "fine", "c").unwrap();
         }
-        // The mount is well again: the first write comes back, some time, and then it goes on.
+        // The mount recovers: the first write returns eventually, and then the archive continues.
         release.send(()).unwrap();
         release.send(()).unwrap();
         while append(&patient, "stuck", "d").is_err() {
@@ -160,7 +161,7 @@ mod tests {
     fn t32_writes_to_one_directory_wait_for_each_other() {
         let (_release, released) = mpsc::channel();
         let mount = Mount { release: Mutex::new(released), written: Mutex::default() };
-        let archive = BoundedArchive { patience: Duration::from_hours(1), ..BoundedArchive::new(mount) };
+        let archive = BoundedArchive { timeout: Duration::from_hours(1), ..BoundedArchive::new(mount) };
         let fine = ArchiveDirectory::parse("fine").unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {

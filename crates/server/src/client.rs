@@ -1,8 +1,9 @@
-//! A client of a running server's admin API, for the tools: one kept connection, plain calls, and errors that are sentences.
+//! A client of a running server's admin API, for the tools: one keep-alive connection, blocking calls, and readable
+//! errors.
 //!
-//! Tools are plain code, so the client brings its own small runtime and every call blocks. Nothing that comes back is taken
-//! without bound: JSON up to [`JSON_BYTES_MAX`], messages of refusals up to [`MESSAGE_BYTES_MAX`]; what is larger is streamed,
-//! piece by piece, into the caller's hands. A key never appears in an error.
+//! Tools are synchronous, so the client has its own small runtime and every call blocks. Answers are bounded: JSON up
+//! to [`JSON_BYTES_MAX`], messages of refusals up to [`MESSAGE_BYTES_MAX`]; larger ones are streamed to the caller
+//! piece by piece. A key never appears in an error.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -32,16 +33,16 @@ use tokio_rustls::TlsConnector;
 use crate::config;
 use crate::settings::Settings;
 
-/// How long a connection may take to come about, TLS included.
+/// The time limit for connecting, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the beginning of an answer is waited for: a purge on demand or a dry run takes its time.
+/// The time limit for the beginning of an answer: a purge on demand or a dry run takes a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Silence in the middle of an answer.
+/// The time limit for each further piece of an answer.
 const PAUSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The largest JSON answer that is taken as a whole.
+/// The largest JSON answer.
 const JSON_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How much of a refusal is read.
@@ -49,19 +50,19 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 const JSON: &str = "application/json";
 
-/// A server, and how it is to be spoken to.
+/// A server and its credentials.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     /// `http://host:port` or `https://host:port`.
     pub(crate) url: String,
     /// The account key.
     pub(crate) key: String,
-    /// The root that an https server's certificate must come from, PEM.
+    /// The root that the certificate of an https server must come from, PEM.
     pub(crate) ca: Option<PathBuf>,
 }
 
 impl Endpoint {
-    /// The server that the settings name.
+    /// Returns the server named by the settings.
     pub(crate) fn from_settings(settings: &Settings) -> Result<Endpoint> {
         Ok(Endpoint {
             url: settings.always("url").to_owned(),
@@ -77,16 +78,16 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// What a server said instead of doing what it was asked for.
+/// A refusal by the server.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// Its status code.
+    /// The status code.
     pub(crate) status: StatusCode,
-    /// When to come back, where the server says so.
+    /// When to retry, if the server says so.
     pub(crate) retry_after: Option<Duration>,
-    /// What was asked for.
+    /// The request.
     what: String,
-    /// The server's own words.
+    /// The server's message.
     message: String,
 }
 
@@ -96,30 +97,30 @@ impl fmt::Display for Refused {
         match self.status {
             StatusCode::UNAUTHORIZED => write!(
                 out,
-                "the server does not accept the key ({status}): {message}; give its account key with --key or --key-file"
+                "the server does not accept the key ({status}): {message}; set its account key with --key or --key-file"
             ),
-            _ if message.is_empty() => write!(out, "the server refuses {what} with status {status}"),
-            _ => write!(out, "the server refuses {what} ({status}): {message}"),
+            _ if message.is_empty() => write!(out, "the server refused {what} with status {status}"),
+            _ => write!(out, "the server refused {what} ({status}): {message}"),
         }
     }
 }
 
 impl std::error::Error for Refused {}
 
-/// The refusal behind an error, if it is one.
+/// Returns the refusal behind an error, if there is one.
 pub(crate) fn refusal(error: &anyhow::Error) -> Option<&Refused> {
     error.downcast_ref()
 }
 
-/// What a request carries.
+/// The body of a request.
 pub(crate) enum Payload {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Bytes of that content type.
+    /// Bytes with this content type.
     Bytes(&'static str, Bytes),
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
@@ -127,7 +128,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A header as text.
+    /// Returns a header as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -135,26 +136,26 @@ impl Answer {
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// A client of one server. Its connection is made when it is first needed, and again when the server has closed it.
+/// A client of one server. It connects on first use, and again when the server has closed the connection.
 pub(crate) struct Client {
     runtime: Runtime,
-    /// `scheme://host:port`, for people.
+    /// `scheme://host:port`, for messages.
     shown: String,
     host: String,
     port: u16,
-    /// What stands before every path.
+    /// The prefix of every path.
     base: String,
     bearer: HeaderValue,
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    /// Whether items may expire at once by what is asked for, however many (T30).
+    /// Whether requests may expire any number of items at once (T30).
     confirms_expiry: bool,
     sender: Option<Sender>,
-    /// Whoever wants this process to end, if it listens to that.
+    /// Signals that ask this process to end, if it handles them.
     stops: Option<(Signal, Signal)>,
 }
 
 impl Client {
-    /// A client of that server; nothing is sent yet.
+    /// Creates a client; sends nothing yet.
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Client> {
         let url = endpoint.url.as_str();
         let wrong =
@@ -172,7 +173,7 @@ impl Client {
         };
         let port = uri.port_u16().unwrap_or(default_port);
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", endpoint.key.trim()))
-            .map_err(|_| anyhow!("the key has characters that no key has"))?;
+            .map_err(|_| anyhow!("the key contains invalid characters"))?;
         bearer.set_sensitive(true);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Client {
@@ -189,12 +190,12 @@ impl Client {
         })
     }
 
-    /// Where the server is.
+    /// Returns the URL of the server.
     pub(crate) fn url(&self) -> &str {
         &self.shown
     }
 
-    /// From now on items may expire at once by what is asked for, however many (T30).
+    /// Lets later requests expire any number of items at once (T30).
     pub(crate) fn confirm_expiry(&mut self) {
         self.confirms_expiry = true;
     }
@@ -204,11 +205,11 @@ impl Client {
         self.runtime.block_on(async { tokio::time::sleep(pause).await });
     }
 
-    /// Waits, unless somebody wants this process to end: then false.
+    /// Waits; returns false if a signal asks this process to end.
     pub(crate) fn pause_unless_stopped(&mut self, pause: Duration) -> Result<bool> {
         let Client { runtime, stops, .. } = self;
         runtime.block_on(async {
-            // Kept from one pause to the next, or a signal in between would go unheard.
+            // Kept from one pause to the next, or a signal in between would be missed.
             let (interrupt, terminate) = match stops {
                 Some(stops) => stops,
                 None => stops.insert((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)),
@@ -221,8 +222,8 @@ impl Client {
         })
     }
 
-    /// Asks again, as often as the server says that it was asked too fast.
-    pub(crate) fn patiently<T>(&mut self, mut ask: impl FnMut(&mut Client) -> Result<T>) -> Result<T> {
+    /// Repeats a request as often as the server refuses it for its rate.
+    pub(crate) fn with_retries<T>(&mut self, mut ask: impl FnMut(&mut Client) -> Result<T>) -> Result<T> {
         loop {
             match ask(self) {
                 Err(error) => match refusal(&error).and_then(|refused| refused.retry_after) {
@@ -234,18 +235,18 @@ impl Client {
         }
     }
 
-    /// The JSON at a path.
+    /// Gets the JSON at a path.
     pub(crate) fn get_json(&mut self, path: &str) -> Result<Value> {
         let answer = self.call(&Method::GET, path, Payload::Nothing)?;
         self.json(&answer)
     }
 
-    /// Posts JSON; the JSON that it is answered with.
+    /// Posts JSON and returns the JSON answer.
     pub(crate) fn post_json(&mut self, path: &str, body: &Value) -> Result<Value> {
         self.send_json(&Method::POST, path, body)
     }
 
-    /// Sends JSON by any method; the JSON that it is answered with.
+    /// Sends JSON with any method and returns the JSON answer.
     pub(crate) fn send_json(&mut self, method: &Method, path: &str, body: &Value) -> Result<Value> {
         let answer = self.call(method, path, Payload::Bytes(JSON, body.to_json().into()))?;
         self.json(&answer)
@@ -256,7 +257,7 @@ impl Client {
             .map_err(|error| anyhow!("{} answers something that is not JSON: {error}", self.shown))
     }
 
-    /// A request and its whole answer, which must not be larger than [`JSON_BYTES_MAX`].
+    /// Sends a request and returns its complete answer, which must not exceed [`JSON_BYTES_MAX`].
     pub(crate) fn call(&mut self, method: &Method, path: &str, payload: Payload) -> Result<Answer> {
         let mut body = BytesMut::new();
         let headers = self.exchange(method, path, payload, &mut |piece| {
@@ -269,7 +270,7 @@ impl Client {
         Ok(Answer { headers, body: body.freeze() })
     }
 
-    /// A request whose answer is handed on piece by piece as it comes. The headers that it came with.
+    /// Sends a request and passes its answer on piece by piece. Returns the headers.
     pub(crate) fn exchange(
         &mut self,
         method: &Method,
@@ -279,7 +280,7 @@ impl Client {
     ) -> Result<HeaderMap> {
         let what = format!("{method} {}", path.split('?').next().unwrap_or(path));
         let request = self.request(method, path, payload)?;
-        // The runtime is lent out while the rest of the client is used inside it.
+        // Split borrows: the runtime runs while the rest of the client is used inside it.
         let Client { runtime, sender, shown, .. } = self;
         let address = Address { host: &self.host, port: self.port, tls: self.tls.as_ref(), shown };
         runtime.block_on(async {
@@ -288,7 +289,7 @@ impl Client {
                 pass_on(&mut response, take).await.with_context(|| format!("{shown}: {what}"))?;
                 return Ok(response.headers().clone());
             }
-            // What is left of a refusal is not worth keeping the connection for.
+            // The connection of a refused request is not worth draining.
             *sender = None;
             Err(refused(&mut response, what).await.into())
         })
@@ -312,17 +313,17 @@ impl Client {
     }
 }
 
-/// A path of these names, whatever characters they have.
+/// Builds a path of these names, with any characters.
 pub(crate) fn path(names: &[&str]) -> String {
     names.iter().flat_map(|name| ["/".to_owned(), escaped(name)]).collect()
 }
 
-/// A value behind `?name=` in a path.
+/// Escapes a value for `?name=` in a path.
 pub(crate) fn escaped(value: &str) -> String {
     utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()
 }
 
-/// Where a connection goes.
+/// The address of a connection.
 struct Address<'a> {
     host: &'a str,
     port: u16,
@@ -369,26 +370,26 @@ async fn answered<T>(answer: impl Future<Output = T>, shown: &str) -> Result<T> 
 }
 
 fn broken(error: &hyper::Error, shown: &str) -> anyhow::Error {
-    // What went wrong is at the end of the chain.
+    // The cause is at the end of the chain.
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
-    anyhow!("the connection with {shown} broke: {cause}")
+    anyhow!("the connection to {shown} failed: {cause}")
 }
 
 async fn connect(address: &Address<'_>) -> Result<Sender> {
     let Address { host, port, tls, shown } = *address;
     let connecting = async {
         let stream = TcpStream::connect((host, port)).await.with_context(|| {
-            format!("cannot reach a server at {shown}: is it running there? --url names another")
+            format!("cannot reach a server at {shown}: is it running? Set another URL with --url")
         })?;
         stream.set_nodelay(true)?;
         match tls {
             None => handshake(stream, shown).await,
             Some((connector, name)) => {
                 let stream = connector.connect(name.clone(), stream).await.with_context(|| {
-                    format!("no TLS with {shown}: --ca names the root that its certificate comes from")
+                    format!("TLS with {shown} failed: name the root of its certificate with --ca")
                 })?;
                 handshake(stream, shown).await
             }
@@ -406,7 +407,7 @@ where
     let (sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error, shown))?;
     tokio::spawn(async move {
-        // Whoever waits for an answer hears of it.
+        // The request reports the error.
         let _ = connection.await;
     });
     Ok(sender)
@@ -415,9 +416,9 @@ where
 async fn pass_on(response: &mut Response<Incoming>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     while let Some(frame) = timeout(PAUSE_TIMEOUT, response.body_mut().frame())
         .await
-        .map_err(|_| anyhow!("silence in the middle of an answer"))?
+        .map_err(|_| anyhow!("timed out in the middle of the answer"))?
     {
-        let frame = frame.context("the answer breaks off")?;
+        let frame = frame.context("the answer ended early")?;
         if let Some(piece) = frame.data_ref() {
             take(piece)?;
         }
@@ -427,7 +428,7 @@ async fn pass_on(response: &mut Response<Incoming>, take: &mut dyn FnMut(&[u8]) 
 
 async fn refused(response: &mut Response<Incoming>, what: String) -> Refused {
     let mut body = Vec::new();
-    // As far as it can be read: the status says enough.
+    // As far as it can be read: the status is enough.
     let _ = pass_on(response, &mut |piece| {
         body.extend_from_slice(piece);
         if body.len() > MESSAGE_BYTES_MAX {
@@ -446,7 +447,7 @@ async fn refused(response: &mut Response<Incoming>, what: String) -> Refused {
     }
 }
 
-/// The server's own words in the body of a refusal: its message, without what only its log understands.
+/// Extracts the server's message from the body of a refusal, without the parts meant for its log.
 fn message(body: &[u8]) -> String {
     let value = document::parse_json(body).ok();
     let text = value.as_ref().and_then(|value| value.get("message")).and_then(Value::as_str);
@@ -469,7 +470,7 @@ fn message(body: &[u8]) -> String {
     text.trim().trim_end_matches('.').to_owned()
 }
 
-/// TLS that trusts one root, and the name that the certificate must have.
+/// Returns a TLS connector that trusts one root, and the name that the certificate must have.
 fn secured(endpoint: &Endpoint, host: &str) -> Result<(TlsConnector, ServerName<'static>)> {
     let Some(file) = &endpoint.ca else {
         bail!(
@@ -528,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_named_with_the_remedy() {
-        // Nobody listens on a port that was just given back.
+        // Nothing listens on a port that was just released.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut client = Client::new(&endpoint(&format!("http://127.0.0.1:{port}"))).unwrap();
         let text = format!("{:#}", client.get_json("/alive").unwrap_err());

@@ -1,8 +1,9 @@
-//! What the log says of the clock (T34): that it is suspect, and that shown time is more than a second from the system clock.
+//! Log lines about the clock (T34): that it is suspect, and that shown time is more than a second from the system
+//! clock.
 //!
-//! Each is one line when it begins and one when it is over, not one each second. An idle server asks its store for nothing: this
-//! loop compares the machine's two clocks, which costs no disk, and looks at the store only if they have moved apart, or if an
-//! offset that it has logged should have healed.
+//! Each is one line when it begins and one when it ends, not one each second. The loop costs an idle server nothing: it
+//! compares the machine's two clocks, without the disk, and reads the store's clock only if they have moved apart, or
+//! if a logged offset should have healed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +16,19 @@ use tokio::time::sleep;
 
 /// How often the machine's clocks are compared.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A wall clock that moved by this against the boot-time clock was set.
+/// How far the wall clock must move against the boot-time clock to count as set.
 const STEP_MS: u64 = 200;
-/// An offset that was logged is over below this; less than where it begins, so that one around a second is not logged again
-/// and again.
+/// The offset below which a logged one has ended; less than where it begins, so that one around a second is not logged
+/// repeatedly.
 const HEALED_MS: u64 = 500;
-/// After a line about an offset the next one to the same side waits for at least this.
+/// How long after a line about an offset the next one to the same side is suppressed.
 const QUIET: Duration = Duration::from_mins(1);
 /// Time runs at nine tenths while it is ahead, so an offset heals in ten times its length.
 const HEALING_FACTOR: u64 = 10;
-/// The longest time between two looks at an offset that was logged.
+/// The longest time between two checks of a logged offset.
 const LOOK_MAX: Duration = Duration::from_mins(10);
 
-/// Writes the lines, each once, whichever loop sees the news first.
+/// Writes each line once, whichever loop notices it first.
 pub(crate) struct ClockLog {
     /// The machine's clocks.
     clock: Arc<dyn WallClock>,
@@ -68,7 +69,7 @@ impl ClockLog {
         }
     }
 
-    /// How far the wall clock is ahead of the boot-time clock.
+    /// Returns how far the wall clock is ahead of the boot-time clock.
     fn distance_ms(&self) -> i64 {
         let boot_time = i64::try_from(self.clock.boot_time().as_millis()).unwrap_or(i64::MAX);
         i64::try_from(self.clock.wall().millis()).unwrap_or(i64::MAX).saturating_sub(boot_time)
@@ -82,23 +83,23 @@ enum Line {
     Warning(String),
 }
 
-/// To which side shown time is from the wall clock.
+/// Whether shown time is ahead of the wall clock or behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Ahead,
     Behind,
 }
 
-/// What the log said last.
+/// The state of the log lines.
 #[derive(Debug, Default)]
 struct Logged {
     suspect: bool,
-    /// The offset that is not over.
+    /// The offset that has not ended.
     offset: Option<Side>,
     /// When an offset to either side was last logged.
     ahead_at: Option<Duration>,
     behind_at: Option<Duration>,
-    /// When to look again at the latest; `None` while nothing is open.
+    /// When to check again at the latest; `None` while nothing is open.
     look_at: Option<Duration>,
 }
 
@@ -122,7 +123,7 @@ impl Logged {
     fn offset_news(&mut self, status: &ClockStatus, at: Duration) -> Option<Line> {
         let offset = status.offset();
         let side = if offset.ahead_ms() > 0 { Side::Ahead } else { Side::Behind };
-        // A suspicion has its own line, with the distance in it.
+        // A suspicion has its own line, which includes the distance.
         if status.suspect.is_none() && offset.is_noteworthy() && self.offset != Some(side) {
             let last = match side {
                 Side::Ahead => &mut self.ahead_at,
@@ -145,7 +146,7 @@ impl Logged {
         self.look_at.is_some_and(|due| at >= due)
     }
 
-    /// Returns when the offset should be over, or when one may be logged that came too soon after the last.
+    /// Returns when the offset should have ended, or when one may be logged that followed the last too soon.
     fn look_again(&self, status: &ClockStatus, at: Duration) -> Option<Duration> {
         let distance_ms = status.ahead_ms.unsigned_abs();
         let open = self.offset.is_some() || (status.suspect.is_none() && status.offset().is_noteworthy());
@@ -230,7 +231,7 @@ mod tests {
             (501, Some(PAUSE)),
             (3_600_000, Some(LOOK_MAX)),
             (100, None),
-            // Too soon after the last one to be logged, but not forgotten.
+            // Too soon after the last one to be logged, but remembered.
             (2_500, Some(Duration::from_secs(20))),
         ] {
             logged.news(&ClockStatus::trusted_at(NOW, ahead_ms), at);

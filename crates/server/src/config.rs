@@ -1,11 +1,11 @@
-//! What the settings mean: from texts to a configuration that cannot be wrong.
+//! Turns settings into a validated configuration.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use account::{EMULATOR_KEY, Entry, Key, Keyring, Kind, Origin};
+use account::{EMULATOR_KEY, Entry, Key, KeySource, Keyring, Kind};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
@@ -27,69 +27,69 @@ use crate::settings::Settings;
 /// The name of the replica set in every connection string of Cosmos DB.
 const REPLICA_SET: &str = "globaldb";
 
-/// The account key, as far as it may be shown.
+/// The account key, as far as it may be printed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ShownKey {
-    /// The emulator's, which is no secret.
+    /// The emulator's key, which is public.
     Public(&'static str),
-    /// Any other, and the setting that it came from.
+    /// Any other key, and the setting that it came from.
     Secret(String),
 }
 
-/// The MongoDB API.
+/// The configuration of the MongoDB API.
 #[derive(Debug)]
 pub(crate) struct Mongo {
     pub(crate) listen: SocketAddr,
     pub(crate) advertise: Option<String>,
     pub(crate) profile: Profile,
     pub(crate) authentication: Authentication,
-    /// The user whose passwords are the account's keys.
+    /// The user whose passwords are the account keys.
     pub(crate) user: String,
     pub(crate) test_commands: bool,
     pub(crate) limits: mongo::Limits,
 }
 
-/// Where the server's certificate comes from.
+/// The source of the server's certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Certificate {
-    /// From the operator's files.
+    /// The operator's files.
     Given { certificate: PathBuf, key: PathBuf },
-    /// Signed by an authority of our own, made at the first start.
+    /// The server's own authority, created at the first start.
     Own,
 }
 
-/// Everything the server needs to know.
+/// The configuration of the server.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) place: DataLocation,
-    /// Where sorts and groups of the MongoDB API go beyond their memory, if they may.
+    pub(crate) location: DataLocation,
+    /// Where sorts and groups of the MongoDB API spill to, if they may.
     pub(crate) scratch: Option<ScratchSpace>,
     pub(crate) listen: SocketAddr,
-    /// Whether there are pages for people.
+    /// Whether the explorer is on.
     pub(crate) explorer: bool,
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
     pub(crate) keys: Keyring,
-    /// Where the primary key is read again, if a file of the operator's gives it.
+    /// The file from which the primary key is reloaded, if one was named.
     pub(crate) key_file: Option<KeyFile>,
-    /// What is said about the key when the server starts.
+    /// What the server prints about the key when it starts.
     pub(crate) shown_key: ShownKey,
     pub(crate) certificate: Certificate,
-    /// Further names that a certificate of our own is for.
+    /// Further names for the server's own certificate.
     pub(crate) tls_names: Vec<String>,
-    /// Where archives lie, if there may be any (T32).
+    /// The root of archives, if there may be any (T32).
     pub(crate) archive_root: Option<PathBuf>,
-    /// What is made at the start.
+    /// Data to create at the start.
     pub(crate) seed: Option<Arc<Seed>>,
-    /// Bounds on what clients of the NoSQL API do.
+    /// Limits of the NoSQL API.
     pub(crate) limits: nosql::Limits,
-    /// Bytes that a page of a query of the NoSQL API may keep in memory.
+    /// Memory for a page of a query of the NoSQL API, in bytes.
     pub(crate) query_memory_bytes: usize,
-    /// How much is done at once, for all front ends together.
+    /// The limits of admission control, for all front ends together.
     pub(crate) bounds: Bounds,
-    /// How files are shared out among connections and the store.
+    /// How files are divided between connections and the store.
     pub(crate) files: Files,
-    /// The most threads for work that blocks.
+    /// The largest number of threads for blocking work.
     pub(crate) blocking_threads: usize,
     /// Whether the admin API may empty the store.
     pub(crate) allow_reset: bool,
@@ -99,35 +99,35 @@ pub(crate) struct Config {
     /// See T34.
     pub(crate) max_start_gap: Duration,
     pub(crate) durability: Durability,
-    /// The most that the store keeps in memory of what it has read.
+    /// The size of the store's block cache.
     pub(crate) cache_bytes: u64,
-    /// How much of the disk is kept back from users.
+    /// How much of the disk is reserved.
     pub(crate) reserve_bytes: u64,
-    /// The part of the writer's time that an old backlog of the purge is granted.
+    /// The part of the writer's time that an old backlog of the purge may use.
     pub(crate) purge_share: f64,
-    /// The fewest physical partitions of a new container.
+    /// The smallest number of physical partitions of a new container.
     pub(crate) partitions: u32,
-    /// Whether requests beyond the provisioned throughput are refused, and how bursts are dealt with.
+    /// Whether requests beyond the provisioned throughput are refused, and whether bursts are allowed.
     pub(crate) enforce_throughput: Option<Burst>,
-    /// Which operations are logged for their slowness.
+    /// Which operations are logged as slow.
     pub(crate) slow: SlowLog,
-    /// Where audit events are written, if they are.
+    /// The audit log, if it is on.
     pub(crate) audit: Option<AuditSettings>,
 }
 
-/// What settings mean together.
+/// Resolves settings to a configuration.
 pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     refuse_what_is_missing(settings)?;
-    let place = match settings.one_of(&["data", "memory"])? {
+    let location = match settings.one_of(&["data", "memory"])? {
         Some(("memory", _)) => DataLocation::Memory,
         _ => DataLocation::Directory(settings.always("data").into()),
     };
     let listen = address("listen", settings.always("listen"))?;
     let mongo_listen = mongo_listen(settings, listen)?;
-    let kept = keys::kept(&place)?;
-    let text = key_text(settings, &[Some(listen), mongo_listen], &place, &kept)?;
+    let kept = keys::kept(&location)?;
+    let text = key_text(settings, &[Some(listen), mongo_listen], &location, &kept)?;
     let mongo = mongo_listen.map(|listen| mongo(settings, listen, &text)).transpose()?;
-    let is_in_file = text.origin == Origin::Given(KeyFile::SETTING);
+    let is_in_file = text.key_source == KeySource::Setting(KeyFile::SETTING);
     let reachable = key_strength::reachable(&[Some(listen), mongo_listen]);
     let key_file = settings.given(KeyFile::SETTING).filter(|_| is_in_file);
     let key_file = key_file.map(|path| KeyFile::new(path).reached_at(reachable));
@@ -136,19 +136,19 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     for Entry { kind, key, .. } in kept.iter().filter(|entry| entry.kind != Kind::Primary) {
         key_strength::check(key, &format!("the {} key in keys.json", kind.name()), reachable)?;
     }
-    let primary = Entry { kind: Kind::Primary, key: primary, origin: text.origin };
-    let (keys, shown_key) = (keys::ring(&place, kept, primary), text.shown());
+    let primary = Entry { kind: Kind::Primary, key: primary, source: text.key_source };
+    let (keys, shown_key) = (keys::ring(&location, kept, primary), text.shown());
     let durability = match settings.always("durability") {
         "buffered" => Durability::Buffered,
         _ => Durability::Sync,
     };
     let files = Files::share_out(host::process().open_files_max);
-    let scratch = match &place {
+    let scratch = match &location {
         DataLocation::Directory(data) => ScratchSpace::of(data, settings.number("mongo-scratch-space")),
         DataLocation::Memory => None,
     };
     Ok(Config {
-        place,
+        location,
         scratch,
         listen,
         explorer: settings.always("explorer") == "on",
@@ -217,7 +217,7 @@ fn audit(settings: &Settings) -> Result<Option<AuditSettings>> {
     }
 }
 
-/// The longest time that `slow-ms` may name: an hour.
+/// The largest value of `slow-ms`: an hour.
 const SLOW_MS_MAX: u64 = 3_600_000;
 
 fn slow(settings: &Settings) -> Result<SlowLog> {
@@ -264,7 +264,7 @@ fn address(name: &str, text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| anyhow!("'{name}' names no address: '{text}'"))
 }
 
-/// Where the MongoDB API listens; whoever asks for any free port gets one here, too.
+/// Returns the address of the MongoDB API; with port 0 in 'listen' it uses a free port, too.
 fn mongo_listen(settings: &Settings, listen: SocketAddr) -> Result<Option<SocketAddr>> {
     match settings.given("mongo-listen") {
         Some("off") => Ok(None),
@@ -279,7 +279,7 @@ fn mongo_listen(settings: &Settings, listen: SocketAddr) -> Result<Option<Socket
     }
 }
 
-/// On loopback with the key that everybody knows, a password would protect nothing, and tools connect without one.
+/// On loopback with the public key a password would protect nothing, and tools connect without one.
 fn mongo(settings: &Settings, listen: SocketAddr, text: &KeyText) -> Result<Mongo> {
     let required = settings.flag("mongo-auth") || !text.is_public() || !listen.ip().is_loopback();
     let profile = match settings.always("mongo-profile") {
@@ -319,7 +319,7 @@ fn limits(settings: &Settings) -> nosql::Limits {
     }
 }
 
-/// How the files that the process may have open are shared out.
+/// How the files that the process may open are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     /// Tables that the store keeps open for reading.
@@ -329,12 +329,13 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// As many tables as the store wants where there is plenty.
+    /// The largest number of tables.
     const TABLES_MAX: usize = 900;
-    /// The journal, tables that are being written, archives, backups, listeners: what must never be missing.
+    /// Files reserved for the journal, tables being written, archives, backups and listeners.
     const SPARE: usize = 128;
 
-    /// A quarter for tables, the rest for connections but for what must never be missing. Zero is a system that does not tell.
+    /// A quarter for tables, the rest, except for the reserve, for connections. Zero stands for a system that does not
+    /// report its limit.
     fn share_out(files: u64) -> Files {
         let files = usize::try_from(files).unwrap_or(usize::MAX);
         if files == 0 {
@@ -345,7 +346,7 @@ impl Files {
     }
 }
 
-/// What each thing that computes takes of the threads leaves some to the others.
+/// Divides the threads so that each kind of work leaves some to the others.
 fn bounds(settings: &Settings, files: Files) -> Result<Bounds> {
     let threads = settings.number("blocking-threads") as usize;
     let share = threads / 2;
@@ -356,12 +357,13 @@ fn bounds(settings: &Settings, files: Files) -> Result<Bounds> {
         max_wait: settings.seconds("max-queue-wait"),
         held_bytes: settings.number("request-memory") as usize,
         connections: files.connections,
-        strangers_of_address: settings.number("max-strangers") as usize,
+        unauthenticated_per_address: settings.number("max-unauthenticated-connections") as usize,
         ..Bounds::default()
     })
 }
 
-/// As many queries as were asked for, if there are threads for them; else as many as the processors are good for.
+/// Returns the configured number of queries, if there are threads for them; otherwise a number that suits the
+/// processors.
 fn queries(settings: &Settings, threads: usize, share: usize) -> Result<usize> {
     if settings.given("max-queries").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -399,12 +401,12 @@ fn is_host_and_port(text: &str) -> bool {
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-/// The primary key as text, and where it came from.
+/// The primary key as text, and its source.
 struct KeyText {
     key: String,
-    /// For people.
+    /// The source, for messages.
     source: String,
-    origin: Origin,
+    key_source: KeySource,
 }
 
 impl KeyText {
@@ -417,31 +419,31 @@ impl KeyText {
     }
 }
 
-/// The account key with which a tool comes to a server.
+/// Returns the account key that a tool sends to a server.
 pub(crate) fn key(settings: &Settings) -> Result<String> {
     Ok(key_text(settings, &[], &DataLocation::Memory, &[])?.key)
 }
 
-/// The operator's key, the one that was made here, or the one that everybody knows where only this machine can connect.
+/// Returns the operator's key, the generated one, or the public one where only this machine can connect.
 fn key_text(
     settings: &Settings,
     listen: &[Option<SocketAddr>],
-    place: &DataLocation,
+    location: &DataLocation,
     kept: &[Entry],
 ) -> Result<KeyText> {
     let reachable = key_strength::reachable(listen);
     let made = kept.iter().find(|entry| entry.kind == Kind::Primary);
-    let (text, source, origin) = match (settings.one_of(&["key", "key-file"])?, made) {
+    let (text, source, key_source) = match (settings.one_of(&["key", "key-file"])?, made) {
         (Some(("key-file", path)), _) => {
-            (KeyFile::new(path).text()?, format!("the file '{path}'"), Origin::Given(KeyFile::SETTING))
+            (KeyFile::new(path).text()?, format!("the file '{path}'"), KeySource::Setting(KeyFile::SETTING))
         }
-        (Some((_, key)), _) => (key.to_owned(), "the setting 'key'".to_owned(), Origin::Given("key")),
+        (Some((_, key)), _) => (key.to_owned(), "the setting 'key'".to_owned(), KeySource::Setting("key")),
         (None, Some(made)) => {
-            let file = keys::file(place).unwrap_or_default();
-            (made.key.reveal().to_owned(), format!("the file '{}'", file.display()), Origin::Made)
+            let file = keys::file(location).unwrap_or_default();
+            (made.key.reveal().to_owned(), format!("the file '{}'", file.display()), KeySource::Generated)
         }
         (None, None) => match reachable {
-            None => (EMULATOR_KEY.to_owned(), String::new(), Origin::WellKnown),
+            None => (EMULATOR_KEY.to_owned(), String::new(), KeySource::WellKnown),
             Some(listen) => {
                 bail!(
                     "listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'; make one with \
@@ -450,11 +452,9 @@ fn key_text(
             }
         },
     };
-    let text = KeyText { key: text.trim().to_owned(), source, origin };
+    let text = KeyText { key: text.trim().to_owned(), source, key_source };
     if let Some(listen) = reachable.filter(|_| text.is_public()) {
-        bail!(
-            "everybody knows the emulator's key, so it is refused on {listen}: give another 'key' or 'key-file'"
-        );
+        bail!("the emulator's key is public and is refused on {listen}: set another 'key' or 'key-file'");
     }
     Ok(text)
 }
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn nothing_given_is_a_safe_local_server() {
         let config = config(&[]).unwrap();
-        assert_eq!(config.place, DataLocation::Directory("./bolide-data".into()));
+        assert_eq!(config.location, DataLocation::Directory("./bolide-data".into()));
         assert_eq!(config.listen.to_string(), "127.0.0.1:8081");
         assert_eq!(config.shown_key, ShownKey::Public(EMULATOR_KEY));
         let clock = storage::ClockOptions::new(crate::serve::clock());
@@ -583,11 +583,16 @@ mod tests {
         let directory = ("data", data.path().to_str().unwrap());
         let made = config(&[directory]).unwrap().keys.regenerate(Kind::Primary).unwrap();
         let later = config(&[directory, ("listen", "0.0.0.0:8081")]).unwrap();
-        assert!(later.keys.holder(made.reveal()).is_some() && later.keys.holder(EMULATOR_KEY).is_none());
+        assert!(
+            later.keys.authenticate(made.reveal()).is_some()
+                && later.keys.authenticate(EMULATOR_KEY).is_none()
+        );
         assert!(matches!(&later.shown_key, ShownKey::Secret(file) if file.contains("keys.json")));
         assert_eq!(later.mongo.unwrap().authentication, Authentication::Required);
         let given = config(&[directory, ("key", "c2VjcmV0")]).unwrap();
-        assert!(given.keys.holder("c2VjcmV0").is_some() && given.keys.holder(made.reveal()).is_none());
+        assert!(
+            given.keys.authenticate("c2VjcmV0").is_some() && given.keys.authenticate(made.reveal()).is_none()
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Where a server keeps its data.
+//! The location of a server's data.
 
 use std::path::PathBuf;
 
-/// Where data lives.
+/// The location of the data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DataLocation {
-    /// In a directory.
+    /// A directory.
     Directory(PathBuf),
-    /// In memory: it ends with the process.
+    /// Memory, which ends with the process.
     Memory,
 }

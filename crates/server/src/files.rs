@@ -1,25 +1,25 @@
-//! Files that the program makes: for their owner alone unless others must read them, because whatever is in them is somebody's
-//! data; and small ones that are replaced whole, so that after a crash there is the old one or the new one, and never half of
-//! either.
+//! Files that the program creates: readable by their owner alone unless others must read them, because they contain
+//! user data; and small ones that are replaced atomically, so that after a crash either the old or the new one is
+//! complete.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// The modes of files and directories that are their owner's alone.
+/// The modes of private files and directories.
 const OWNERS_FILE: u32 = 0o600;
 const OWNERS_DIRECTORY: u32 = 0o700;
 
-/// Options under which a file that is made is its owner's alone. One that is there keeps its mode.
+/// Returns options that create private files. An existing file keeps its mode.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(OWNERS_FILE);
     options
 }
 
-/// Makes an empty file for its owner alone, in the place of one that may be there: not in that one, which others may have open.
-/// What is no file of its own, as a pipe, a terminal or a link, is opened as it is.
+/// Creates an empty private file, replacing an existing one, which others may have open. A path that is not a regular
+/// file, such as a pipe, a terminal or a link, is opened as it is.
 pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     if fs::symlink_metadata(path).is_ok_and(|known| !known.is_file()) {
         let file = private().write(true).create(true).truncate(true).open(path)?;
@@ -30,7 +30,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
     private().write(true).create_new(true).open(path)
 }
 
-/// Removes a file that may not be there.
+/// Removes a file, if it exists.
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -38,7 +38,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes a file from everybody but its owner. What is no file of its own, as a pipe or a terminal, stays as it is.
+/// Restricts a file to its owner. A pipe or a terminal stays as it is.
 pub(crate) fn make_private(file: &fs::File) -> io::Result<()> {
     let known = file.metadata()?;
     if known.is_file() && known.permissions().mode() & 0o077 != 0 {
@@ -47,12 +47,12 @@ pub(crate) fn make_private(file: &fs::File) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a directory and those above it that are missing, each for its owner alone. Those that are there stay as they are.
+/// Creates a directory and its missing parents, all of them private. Existing ones stay as they are.
 pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(OWNERS_DIRECTORY).create(path)
 }
 
-/// Warns if all users of the machine can get into a directory whose files are somebody's data.
+/// Warns if all users of the machine can read a directory with user data.
 pub(crate) fn warn_if_public(what: &str, path: &Path) {
     let Ok(mode) = fs::metadata(path).map(|known| known.permissions().mode() & 0o777) else { return };
     if mode & 0o007 != 0 {
@@ -63,16 +63,16 @@ pub(crate) fn warn_if_public(what: &str, path: &Path) {
     }
 }
 
-/// Who may read a file.
+/// The readers of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// Whoever runs the server.
+    /// The user that runs the server.
     Owner,
     /// All users of the machine.
     Everybody,
 }
 
-/// Puts a file in the place of another one or where there was none, on disk when this returns.
+/// Replaces or creates a file; it is on disk on return.
 pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let mode = match readers {
         Readers::Owner => OWNERS_FILE,
@@ -81,7 +81,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(".new");
     let fresh = path.with_file_name(name);
-    // What a crash left behind might be readable by others.
+    // The remains of a crash might be readable by others.
     remove_if_there(&fresh)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&fresh)?;
     file.write_all(bytes)?;
@@ -128,7 +128,7 @@ mod tests {
         let mut read = String::new();
         reader.read_to_string(&mut read).unwrap();
         assert_eq!((read.as_str(), fs::read(&path).unwrap()), ("of before", b"of now".to_vec()));
-        // As /dev/stdout is one: what it leads to is written to, and it stays.
+        // Like /dev/stdout: the target is written to, and the link stays.
         std::os::unix::fs::symlink(&path, &link).unwrap();
         create_private(&link).unwrap().write_all(b"by the link").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"by the link");

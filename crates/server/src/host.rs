@@ -1,8 +1,8 @@
-//! The machine and this process, as clients may ask about them.
+//! Describes the machine and this process to clients.
 
 use std::fs;
 
-/// The machine, found out once.
+/// Describes the machine.
 pub(crate) fn describe() -> mongo::Host {
     let read = |path| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     mongo::Host {
@@ -18,17 +18,17 @@ pub(crate) fn describe() -> mongo::Host {
     }
 }
 
-/// A figure in a file of lines such as `VmRSS:  1234 kB`; zero where the system does not tell.
+/// Reads a number from a file of lines such as `VmRSS:  1234 kB`; zero if the system does not report it.
 fn kibibytes(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// The kernel counts the time of processes in these, whatever the machine's own ticks are.
+/// The unit of process times in the kernel's interface, whatever the machine's own ticks are.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Figures of this process; zeros where the system does not tell.
+/// Returns metrics of this process; zeros where the system does not report them.
 pub(crate) fn process() -> telemetry::Process {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let (stat, status) = (read("/proc/self/stat"), |name| kibibytes("/proc/self/status", name) * 1024);
@@ -44,17 +44,17 @@ pub(crate) fn process() -> telemetry::Process {
     }
 }
 
-/// Lets this process open as many files as the system grants it: what a shell sets (`ulimit -n`, often 1024) is a beginning
-/// that suits programs of one user, and each connection takes a file.
+/// Raises the limit of open files as far as the system permits: the default of a shell (`ulimit -n`, often 1024) suits
+/// interactive programs, and each connection takes a file.
 pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // If it is refused the server goes on with what it has, and says how many connections that is.
+    // If that fails the server continues, and reports how many connections the limit allows.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Seconds of processors, and from the system's start to that of the process, in the one line of its `stat`. The name of the
-/// program, which may hold anything, stands in parentheses before them.
+/// Returns the processor seconds of the process, and the seconds from the system's start to its own, from the one line
+/// of its `stat`. The name of the program, which may contain anything, precedes them in parentheses.
 fn times(stat: &str) -> (f64, f64) {
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
     let seconds = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
@@ -66,7 +66,7 @@ fn open_files_max(limits: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// The command line with secrets left out.
+/// Returns the command line without secrets.
 pub(crate) fn arguments() -> Vec<String> {
     without_secrets(std::env::args())
 }

@@ -1,4 +1,5 @@
-//! The primary key in a file of the operator's: read at the start, and again on SIGHUP, so that it is replaced without a restart.
+//! The primary key in a file of the operator: read at the start, and again on SIGHUP, so that it can be replaced
+//! without a restart.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -15,14 +16,14 @@ use tokio::task::spawn_blocking;
 use crate::audit::{self, AuditLog};
 use crate::key_strength;
 
-/// Keys are far shorter; what is longer is another file, or a device.
+/// The largest key file; keys are far shorter, a longer file is something else.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// A file that holds a key and nothing else.
+/// A file that contains a key and nothing else.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyFile {
     path: PathBuf,
-    /// An address of the server that others can reach.
+    /// An address of the server that other machines can reach.
     reachable: Option<SocketAddr>,
 }
 
@@ -34,12 +35,12 @@ impl KeyFile {
         KeyFile { path: path.into(), reachable: None }
     }
 
-    /// The same, of a server that others can reach there: a key has to be long enough for that.
+    /// Sets the address that other machines can reach, which requires a long key.
     pub(crate) fn reached_at(self, reachable: Option<SocketAddr>) -> KeyFile {
         KeyFile { reachable, ..self }
     }
 
-    /// What stands in it, which may be no key. Nothing of it is ever in an error.
+    /// Reads the text, which may not be a key. Errors contain nothing of it.
     pub(crate) fn text(&self) -> Result<String> {
         let text =
             self.read().with_context(|| format!("cannot read the key file '{}'", self.path.display()))?;
@@ -55,28 +56,28 @@ impl KeyFile {
         Ok(text)
     }
 
-    /// Gives the account the key that is there now; its fingerprint if that is another one. The emulator's key is none to change
-    /// to: what it is guarded by, such as the address listened on, is looked at when the server starts.
+    /// Sets the account's key to that in the file; returns its fingerprint if it has changed. The emulator's key is not
+    /// accepted: its restrictions, such as the listen address, are checked only at the start.
     fn look(&self, keys: &Keyring) -> Result<Option<String>> {
         let key = Key::parse(&self.text()?)
-            .with_context(|| format!("the key file '{}' holds no key", self.path.display()))?;
+            .with_context(|| format!("the key file '{}' contains no key", self.path.display()))?;
         let what = format!("the key in the file '{}'", self.path.display());
         key_strength::check(&key, &what, self.reachable)?;
         let fingerprint = key.fingerprint();
         if key.is_public() && !keys.is_public() {
             bail!(
-                "the key file '{}' holds the emulator's key, which everybody knows: it is taken at a start only",
+                "the key file '{}' contains the emulator's key, which is public: it is accepted only at the start",
                 self.path.display()
             );
         }
-        Ok(keys.give(Kind::Primary, key, KeyFile::SETTING).then_some(fingerprint))
+        Ok(keys.set_from_setting(Kind::Primary, key, KeyFile::SETTING).then_some(fingerprint))
     }
 
-    /// Looks whenever a signal asks for it. Runs until the process ends.
+    /// Reloads the key whenever a signal requests it. Runs until the process ends.
     pub(crate) async fn keep(self, keys: Keyring, audit: Option<Arc<AuditLog>>, mut hangups: Signal) {
         let tell = |key: Option<String>, outcome| {
             if let Some(log) = &audit {
-                log.take(audit::of_server("reload-key", key, outcome));
+                log.record(audit::of_server("reload-key", key, outcome));
             }
         };
         while hangups.recv().await.is_some() {
@@ -84,18 +85,18 @@ impl KeyFile {
             match spawn_blocking(move || file.look(&ring)).await {
                 Ok(Ok(Some(fingerprint))) => {
                     tracing::warn!(
-                        "the primary key of the account was replaced by the one in '{}'; the new one is {fingerprint}",
+                        "replaced the account's primary key by the one in '{}'; its fingerprint is {fingerprint}",
                         self.path.display()
                     );
                     tell(Some(format!("{} key {fingerprint}", Kind::Primary.name())), AuditOutcome::Success);
                 }
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => {
-                    tracing::error!("the primary key stays as it is: {error:#}");
+                    tracing::error!("the primary key is unchanged: {error:#}");
                     tell(None, AuditOutcome::Failure);
                 }
                 Err(error) => {
-                    tracing::error!("looking for the primary key failed: {error}");
+                    tracing::error!("reloading the primary key failed: {error}");
                     tell(None, AuditOutcome::Failure);
                 }
             }
@@ -120,12 +121,12 @@ mod tests {
         assert_eq!(file.look(&keys).unwrap(), None, "the same key is no change");
         fs::write(&path, " dHdv\n").unwrap();
         assert_eq!(file.look(&keys).unwrap(), Some(Key::parse("dHdv").unwrap().fingerprint()));
-        assert!(keys.holder("dHdv").is_some() && keys.holder("b25l").is_none());
+        assert!(keys.authenticate("dHdv").is_some() && keys.authenticate("b25l").is_none());
         let long = "x".repeat(BYTES_MAX as usize + 1);
         for (text, why) in [
             ("secret!", "base64"),
             ("", "base64"),
-            (EMULATOR_KEY, "everybody knows"),
+            (EMULATOR_KEY, "which is public"),
             (long.as_str(), "longer"),
         ] {
             fs::write(&path, text).unwrap();
@@ -140,6 +141,6 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let refusal = format!("{:#}", file.look(&keys).unwrap_err());
         assert!(refusal.contains(path.to_str().unwrap()) && refusal.contains("No such file"), "{refusal}");
-        assert!(keys.holder("dHdv").is_some(), "the old one stays");
+        assert!(keys.authenticate("dHdv").is_some(), "the old one stays");
     }
 }

@@ -1,23 +1,23 @@
-//! How long a key must be where others can reach the server: as long as nobody can guess.
+//! The required length of keys where other machines can reach the server.
 //!
-//! On loopback any key does, because tests and emulators use short ones and only this machine can try. Keys that the server
-//! makes itself have 512 bits.
+//! On loopback any key is accepted, because tests and emulators use short ones and only this machine can connect.
+//! Generated keys have 512 bits.
 
 use std::net::SocketAddr;
 
 use account::Key;
 use anyhow::{Result, bail};
 
-/// The least number of bits of a key on an address that others can reach.
+/// The smallest number of bits of a key on an address that other machines can reach.
 const BITS_MIN: usize = 256;
 
-/// The first address that others can reach.
+/// Returns the first address that other machines can reach.
 pub(crate) fn reachable(listen: &[Option<SocketAddr>]) -> Option<SocketAddr> {
     listen.iter().flatten().find(|address| !address.ip().is_loopback()).copied()
 }
 
-/// Refuses a key that is too short for an address that others can reach; `what` says which key it is. Nothing of the key is in
-/// the error.
+/// Refuses a key that is too short for an address that other machines can reach; `what` names the key. The error
+/// contains nothing of the key.
 pub(crate) fn check(key: &Key, what: &str, reachable: Option<SocketAddr>) -> Result<()> {
     let bits = key.bits();
     match reachable {

@@ -1,6 +1,6 @@
-//! The log: one line for each event on standard error, as text or as JSON. Standard output is for the connection string.
+//! The log: one line per event on standard error, as text or as JSON. Standard output is for the connection string.
 //!
-//! `RUST_LOG` is not looked at: a setting has one name, so that `bolide config` can tell where it comes from.
+//! `RUST_LOG` is ignored: a setting has one name, so that `bolide config` can show its source.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::settings::Settings;
 
-/// Begins to log as the settings say.
+/// Starts logging according to the settings.
 pub(crate) fn begin(settings: &Settings) -> Result<()> {
     let text = settings.always("log");
     let filter = EnvFilter::try_new(text)
@@ -27,7 +27,8 @@ pub(crate) fn begin(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Errors of libraries, of which fjall's matter: it tells nobody else why it stopped flushing. Of our own store warnings, too.
+/// The filter for libraries: their errors, because fjall reports only there why it stopped flushing; from the store's
+/// own crate warnings, too.
 struct Libraries;
 
 impl log::Log for Libraries {
@@ -48,7 +49,7 @@ impl log::Log for Libraries {
     fn flush(&self) {}
 }
 
-/// A defect is an event as others are, so that whoever reads the log by lines can read this, too.
+/// Logs a panic as an event, so that tools that read the log by lines can read this, too.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let backtrace = Backtrace::capture();
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
@@ -58,15 +59,15 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
         thread = thread.name(),
         backtrace,
         "panicked: {}",
-        panic.payload_as_str().unwrap_or("for a reason that is no text")
+        panic.payload_as_str().unwrap_or("for an unknown reason")
     );
 }
 
-/// Standard error, of which each event has one line: texts of clients that are in a message cannot begin another.
+/// A writer that keeps each event on one line: texts of clients in a message cannot begin another.
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {
-    /// Gets a whole event, which ends with the end of its line.
+    /// Receives a complete event, which ends with a line break.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let (line, end) = match event {
             [line @ .., b'\n'] => (line, "\n"),

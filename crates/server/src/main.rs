@@ -1,8 +1,8 @@
-//! The binary `bolide`: reads the settings and does what the command line says, mostly to serve until told to stop.
+//! The binary `bolide`: reads the settings and runs the command, by default the server.
 //!
-//! This is where the world comes in: real clocks, files, threads, signals. Everything below gets them handed in.
+//! This crate provides the real clocks, files, threads and signals; everything below receives them as arguments.
 
-mod admission_figures;
+mod admission_metrics;
 mod archive;
 mod audit;
 mod background;
@@ -12,8 +12,8 @@ mod client;
 mod clock_log;
 mod config;
 mod data_location;
-mod figures;
 mod files;
+mod format;
 mod host;
 mod host_name;
 mod key_file;
@@ -21,8 +21,8 @@ mod key_strength;
 mod keys;
 mod logging;
 mod mongo_sweep;
+mod namespace;
 mod pages;
-mod place;
 mod processors;
 mod scratch;
 mod seed;
@@ -33,8 +33,8 @@ mod transfer;
 
 use std::process::ExitCode;
 
-/// Requests are made of many small pieces that threads hand to each other, which costs the system's allocator a good sixth of
-/// every operation.
+/// Requests allocate many small objects and pass them between threads, which costs a good sixth of every operation with
+/// the system's allocator.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

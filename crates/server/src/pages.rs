@@ -1,15 +1,15 @@
-//! The explorer on the port of the NoSQL API, with the MongoDB front end behind it.
+//! The explorer on the port of the NoSQL API, connected to the MongoDB front end.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use account::{Holder, Keyring};
+use account::{AuthenticatedKey, Keyring};
 use bson::Document;
 use bytes::Bytes;
 use engine::Engine;
-use explorer::{Deed, Doors, Explorer, Reply, SharedFile, Shell, Transport, Weight};
+use explorer::{AuditedAction, Backends, Explorer, Reply, SharedFile, Shell, Transport, Weight};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use nosql::{Channel, Pages, SharedBody, Visitor};
@@ -30,25 +30,24 @@ impl ExplorerPages {
         registry: Arc<Registry>,
     ) -> Self {
         let shell = mongo.map(|service| Arc::new(MongoShell(service)) as Arc<dyn Shell>);
-        ExplorerPages { explorer: Explorer::new(Doors { engine, keys, shell }), registry }
+        ExplorerPages { explorer: Explorer::new(Backends { engine, keys, shell }), registry }
     }
 }
 
-/// What a request does, which the audit log is told when the request ends; also when its client leaves in the middle, because
-/// what it has begun goes on.
+/// A request for the audit log, recorded when it ends; also when its client disconnects, because the action continues.
 struct Audited<'a> {
     registry: &'a Registry,
     from: Option<SocketAddr>,
-    deed: Option<Deed>,
-    /// Of the answer, if there was one.
+    action: Option<AuditedAction>,
+    /// The status of the answer, if there was one.
     status: Option<u16>,
 }
 
 impl Drop for Audited<'_> {
     fn drop(&mut self) {
-        let Some(Deed { who, action, target }) = self.deed.take() else { return };
+        let Some(AuditedAction { who, action, target }) = self.action.take() else { return };
         let Some(log) = self.registry.audit() else { return };
-        log.take(AuditEvent {
+        log.record(AuditEvent {
             api: "explorer",
             who,
             from: self.from,
@@ -88,9 +87,9 @@ impl Pages for ExplorerPages {
         let transport = if is_secure { Transport::Tls } else { Transport::Plain };
         let peer = channel.map(|channel| channel.peer);
         Box::pin(async move {
-            let mut audited = Audited { registry: &self.registry, from: peer, deed: None, status: None };
+            let mut audited = Audited { registry: &self.registry, from: peer, action: None, status: None };
             let ip = peer.map(|peer| peer.ip());
-            let mut answer = self.explorer.answer(request, transport, ip, &mut audited.deed).await;
+            let mut answer = self.explorer.answer(request, transport, ip, &mut audited.action).await;
             audited.status = Some(answer.status().as_u16());
             if answer.extensions().get::<SharedFile>().is_some() {
                 answer.extensions_mut().insert(SharedBody);
@@ -106,12 +105,12 @@ struct MongoShell(Arc<mongo::Service>);
 impl Shell for MongoShell {
     fn run<'a>(
         &'a self,
-        holder: &'a Holder,
+        holder: &'a AuthenticatedKey,
         database: &'a str,
         command: &'a Document,
     ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>> {
         Box::pin(async move {
-            let mongo::Told { reply, request_units } =
+            let mongo::CommandReply { reply, request_units } =
                 self.0.command(holder, database, command.clone()).await;
             Reply { document: reply, request_units }
         })
@@ -126,7 +125,7 @@ mod tests {
     use account::Key;
     use hyper::header::{COOKIE, SET_COOKIE};
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
-    use telemetry::AuditMemory;
+    use telemetry::MemoryAuditSink;
 
     use super::*;
 
@@ -142,7 +141,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
-        let log = Arc::<AuditMemory>::default();
+        let log = Arc::<MemoryAuditSink>::default();
         let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
         let pages = ExplorerPages::new(engine, keys.clone(), None, registry);
         runtime.block_on(async {
@@ -152,7 +151,7 @@ mod tests {
             let help = String::from_utf8(help.into_body().to_vec()).unwrap();
             let (_, csrf) = help.split_once("name=\"csrf\" value=\"").unwrap();
             let form = format!("csrf={}&regenerate=secondary", csrf.split('"').next().unwrap());
-            // The only thread for work that blocks is taken, so the change waits for it.
+            // The only thread for blocking work is occupied, so the change waits for it.
             let (release, taken) = std::sync::mpsc::channel::<()>();
             tokio::task::spawn_blocking(move || taken.recv());
             let mut answer = pages.answer(ask("/_explorer/keys", &form, cookie), None);

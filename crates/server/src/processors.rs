@@ -1,19 +1,19 @@
-//! How many processors of the machine have nothing to do, where the system tells (Linux: `/proc/stat`).
+//! Measures how many processors of the machine are idle, where the system reports it (Linux: `/proc/stat`).
 
 use std::fs;
 use std::path::PathBuf;
 
-/// Where Linux tells what its processors have done.
+/// The file with the times of all processors.
 const STAT: &str = "/proc/stat";
 
-/// Looks at the processors now and then.
+/// Samples the processor times.
 #[derive(Debug)]
 pub(crate) struct Processors {
     path: PathBuf,
     before: Option<Ticks>,
 }
 
-/// What all processors together have done since the system started, in ticks.
+/// The times of all processors together since the system started, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
     idle: u64,
@@ -26,7 +26,8 @@ impl Processors {
         Processors { path: STAT.into(), before: None }
     }
 
-    /// How many processors had nothing to do since the last call; none if it is the first, or the system does not tell.
+    /// Returns how many processors were idle since the last call; `None` on the first call, or if the system does not
+    /// report it.
     pub(crate) fn idle(&mut self) -> Option<f64> {
         let now = fs::read_to_string(&self.path).ok().and_then(|text| Ticks::read(&text))?;
         let before = self.before.replace(now)?;
@@ -36,8 +37,8 @@ impl Processors {
 }
 
 impl Ticks {
-    /// The line `cpu` sums up those of all processors, `cpu0` and so on. Its fourth column counts idle ticks, the fifth those
-    /// that waited for a disk; the last two are contained in the first two.
+    /// The line `cpu` sums up those of all processors, `cpu0` and so on. Its fourth column counts idle ticks, the fifth
+    /// those spent waiting for a disk; the last two are included in the first two.
     fn read(text: &str) -> Option<Ticks> {
         let mut lines = text.lines();
         let columns: Vec<u64> = lines

@@ -1,8 +1,8 @@
-//! Scratch files: what sorts and groups of MongoDB pipelines keep on disk beyond their memory.
+//! Scratch files: data of sorts and groups of MongoDB pipelines that exceed their memory.
 //!
-//! They lie in `scratch` in the data directory, so that they are on the disk whose space the operator planned. A file is
-//! unlinked as soon as it is open: no other process finds it, and a crash leaves nothing to clean up. Two bounds hold for all
-//! files together: `mongo-scratch-space`, and what the store keeps back of the disk.
+//! They are in `scratch` in the data directory, so that they use the disk whose space the operator planned. A file is
+//! unlinked as soon as it is open: no other process finds it, and a crash leaves nothing to clean up. Two limits apply
+//! to all files together: `mongo-scratch-space`, and the disk reserve of the store.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ use mongo::scratch::{self, Code, Error, Scratch, ScratchFile};
 
 use crate::files::create_private_directory;
 
-/// Where scratch files may lie, and how large all of them may be together.
+/// The directory for scratch files, and their total size limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScratchSpace {
     pub(crate) directory: PathBuf,
@@ -26,17 +26,17 @@ pub(crate) struct ScratchSpace {
 }
 
 impl ScratchSpace {
-    /// The scratch files of a store in that directory; none if there may not be any.
+    /// Returns the space for scratch files of a store in this directory; `None` if the limit is 0.
     pub(crate) fn of(data: &Path, bytes_max: u64) -> Option<ScratchSpace> {
         (bytes_max > 0).then(|| ScratchSpace { directory: data.join("scratch"), bytes_max })
     }
 
-    /// Makes the directory, and removes what a crash between creating and unlinking a file left there.
+    /// Creates the directory, and removes files that a crash left between creating and unlinking them.
     pub(crate) fn open(self, engine: &Arc<Engine>) -> Result<Arc<dyn Scratch>> {
         let shown = self.directory.display();
         let _ = fs::remove_dir_all(&self.directory);
         create_private_directory(&self.directory)
-            .with_context(|| format!("cannot make the directory {shown}"))?;
+            .with_context(|| format!("cannot create the directory {shown}"))?;
         let used = Arc::new(AtomicU64::new(0));
         Ok(Arc::new(ScratchDirectory {
             space: self,
@@ -50,9 +50,9 @@ impl ScratchSpace {
 struct ScratchDirectory {
     space: ScratchSpace,
     engine: Arc<Engine>,
-    /// Bytes of all files.
+    /// The bytes of all files.
     used: Arc<AtomicU64>,
-    /// How many files there have been: names.
+    /// The number of files created, which names the next one.
     made: AtomicU64,
 }
 
@@ -86,8 +86,8 @@ struct Unlinked {
 impl ScratchFile for Unlinked {
     fn append(&mut self, bytes: &[u8]) -> scratch::Result<()> {
         let added = bytes.len() as u64;
-        if self.engine.storage_stats().room.is_some_and(storage::Room::is_short) {
-            let message = "the disk has no space for scratch files beside what is kept back (disk-reserve)";
+        if self.engine.storage_stats().free_space.is_some_and(storage::FreeSpace::is_low) {
+            let message = "the disk has no space for scratch files beside the reserve (disk-reserve)";
             return Err(Error::new(Code::OUT_OF_DISK_SPACE, message));
         }
         let before = self.used.fetch_add(added, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! From configuration to a running server and back: open, listen, announce, serve, drain, close.
+//! Runs the server: opens the store, listens, announces its addresses, serves, drains and closes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
-use nosql::{Again, Commands, Doors, Reset, Service};
+use nosql::{AdminHooks, Commands, InitialData, Reset, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
 use storage::{
@@ -22,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use transport::Admission;
 
-use crate::admission_figures::AdmissionFigures;
+use crate::admission_metrics::AdmissionMetrics;
 use crate::archive::DirectoryArchive;
 use crate::audit::{self, AuditLog, AuditSettings};
 use crate::background;
@@ -33,22 +33,23 @@ use crate::files;
 use crate::host;
 use crate::mongo_sweep;
 use crate::pages::ExplorerPages;
-use crate::seed::{Planter, Seed};
+use crate::seed::{Seed, Seeder};
 use crate::tls::{self, Root};
 
-/// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
-/// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
+/// The number of threads that run requests. A database spends its time in the store, not in HTTP; but a point read,
+/// which runs here, may have to wait for a policy change or for the clock's lease, and two such reads must not stop the
+/// others.
 const WORKERS: usize = 4;
 
-/// Room for recursion: documents of clients nest up to 200 levels, and so do expressions over them.
+/// The stack size of threads: documents of clients nest up to 200 levels, and so do expressions over them.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Serves until SIGTERM or SIGINT.
+/// Runs the server until SIGTERM or SIGINT.
 pub(crate) fn run(config: Config) -> Result<()> {
     let clock = clock();
     let runtime = runtime(config.blocking_threads)?;
     if let Some(seed) = &config.seed {
-        runtime.block_on(Planter::rehearse(seed, Arc::clone(&clock)))?;
+        runtime.block_on(Seeder::dry_run(seed, Arc::clone(&clock)))?;
     }
     let store = open(&config, Arc::clone(&clock))?;
     let archive = archive(&config)?;
@@ -68,8 +69,8 @@ pub(crate) fn run(config: Config) -> Result<()> {
     engine.close().context("cannot close the store")
 }
 
-/// Threads for work that blocks exist only while there is such work. A MongoDB command that scans takes one for as long as it
-/// runs, so there may be more of them than a query engine would want on two cores.
+/// Creates the runtime. Threads for blocking work exist only while there is some. A MongoDB command that scans occupies
+/// one while it runs, so there may be more of them than processors.
 fn runtime(blocking_threads: usize) -> Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
@@ -80,13 +81,13 @@ fn runtime(blocking_threads: usize) -> Result<Runtime> {
         .context("cannot start the runtime")
 }
 
-/// The machine's clock.
+/// Returns the machine's clock.
 pub(crate) fn clock() -> Arc<dyn WallClock> {
     Arc::new(RealClock::new())
 }
 
 fn archive(config: &Config) -> Result<Option<Arc<dyn Archive>>> {
-    let data = match &config.place {
+    let data = match &config.location {
         DataLocation::Directory(path) => Some(path.as_path()),
         DataLocation::Memory => None,
     };
@@ -100,7 +101,7 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
     clock.test_clock = config.test_clock;
     clock.max_clock_jump = config.max_clock_jump;
     clock.max_start_gap = config.max_start_gap;
-    Ok(match &config.place {
+    Ok(match &config.location {
         DataLocation::Memory => Arc::new(MemoryStore::new(clock).context("cannot open the memory store")?),
         DataLocation::Directory(path) => {
             let mut options = EmbeddedOptions::new(path, clock);
@@ -117,16 +118,16 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
     })
 }
 
-/// Tells the operator what opening the store found, unless all was in order.
+/// Logs the result of recovery, unless the store was closed cleanly.
 fn report(recovery: &Recovery) {
     let Recovery { clean, commits, dropped_bytes, dropped_file } = recovery;
     if !clean {
-        tracing::warn!("the store was not closed in order; recovered {commits} commits");
+        tracing::warn!("the store was not closed cleanly; recovered {commits} commits");
     }
     if let Some(file) = dropped_file {
         let file = file.display();
         tracing::warn!(
-            "cut {dropped_bytes} bytes off the journal that were no whole commit; they are kept in {file}"
+            "cut {dropped_bytes} bytes of an incomplete commit off the journal; they are kept in {file}"
         );
     }
 }
@@ -138,7 +139,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
         None => None,
     };
-    let planter = planted(config.seed, &engine).await?;
+    let seeder = planted(config.seed, &engine).await?;
     let shutdown = signals()?;
     let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangups()?));
     let (registry, audit) = registry(config.slow, config.audit, &clock)?;
@@ -148,8 +149,8 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let wall = Arc::clone(&clock);
     let wall_seconds = Arc::new(move || wall.wall().seconds());
     let admission = Arc::new(Admission::new(config.bounds));
-    let figures = Arc::new(AdmissionFigures(Arc::clone(&admission)));
-    registry.observe(Arc::downgrade(&figures) as _);
+    let figures = Arc::new(AdmissionMetrics(Arc::clone(&admission)));
+    registry.add_source(Arc::downgrade(&figures) as _);
     warn_of_few_files(config.limits.connections, config.files.connections);
     announce(
         address,
@@ -172,9 +173,9 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         Arc::clone(&registry),
     )
     .with_admission(admission)
-    .called(config.tls_names)
+    .with_host_names(config.tls_names)
     .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem.into() })
-    .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
+    .with_admin_hooks(AdminHooks { reset: reset(config.allow_reset, seeder), commands });
     let service = if config.explorer {
         let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
         service.with_pages(Arc::new(ExplorerPages::new(Arc::clone(&engine), config.keys, shell, registry)))
@@ -194,30 +195,30 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     background.abort();
     let _ = background.await;
     if let Some(audit) = audit {
-        audit.take(audit::of_server("stop", None, AuditOutcome::Success));
+        audit.record(audit::of_server("stop", None, AuditOutcome::Success));
         audit.flush();
     }
     Ok(())
 }
 
-/// Plants a seed, if there is one; what was planted can be planted again.
-async fn planted(seed: Option<Arc<Seed>>, engine: &Arc<Engine>) -> Result<Option<Arc<Planter>>> {
+/// Applies a seed, if there is one; returns a seeder that can apply it again.
+async fn planted(seed: Option<Arc<Seed>>, engine: &Arc<Engine>) -> Result<Option<Arc<Seeder>>> {
     let Some(seed) = seed else { return Ok(None) };
-    let planter = Arc::new(Planter::new(seed, Arc::clone(engine)));
-    let outcome = planter.plant().await?;
+    let seeder = Arc::new(Seeder::new(seed, Arc::clone(engine)));
+    let outcome = seeder.apply().await?;
     tracing::info!("seed: {outcome}");
-    Ok(Some(planter))
+    Ok(Some(seeder))
 }
 
 fn warn_of_few_files(wanted: usize, granted: usize) {
     if granted < wanted {
         tracing::warn!(
-            "files are enough for {granted} connections only, of max-connections {wanted} (ulimit -Hn)"
+            "the limit of open files allows only {granted} connections, not max-connections {wanted} (ulimit -Hn)"
         );
     }
 }
 
-/// Where figures are kept, with the logs of slow operations and of what auditors want to know.
+/// Creates the registry of metrics, with the slow log and the audit log.
 fn registry(
     slow: SlowLog,
     audit: Option<AuditSettings>,
@@ -226,22 +227,22 @@ fn registry(
     let registry = Registry::new(Some(host::process), slow);
     let Some(settings) = audit else { return Ok((Arc::new(registry), None)) };
     let audit = Arc::new(AuditLog::open(settings, Arc::clone(clock))?);
-    audit.take(audit::of_server("start", None, AuditOutcome::Success));
+    audit.record(audit::of_server("start", None, AuditOutcome::Success));
     let registry = registry.with_audit(Arc::clone(&audit) as _);
-    registry.observe(Arc::downgrade(&audit) as _);
+    registry.add_source(Arc::downgrade(&audit) as _);
     Ok((Arc::new(registry), Some(audit)))
 }
 
-/// Whether operators may empty the store, and who then makes again what it starts with.
-fn reset(is_allowed: bool, planter: Option<Arc<Planter>>) -> Reset {
+/// Returns whether operators may empty the store, and how its initial data is created again.
+fn reset(is_allowed: bool, seeder: Option<Arc<Seeder>>) -> Reset {
     if is_allowed {
-        Reset::Allowed { again: planter.map(|planter| planter as Arc<dyn Again>) }
+        Reset::Allowed { initial_data: seeder.map(|seeder| seeder as Arc<dyn InitialData>) }
     } else {
         Reset::Refused
     }
 }
 
-/// The MongoDB API for the admin API.
+/// The MongoDB API, for the admin API.
 struct Inside(Arc<mongo::Service>);
 
 impl Commands for Inside {
@@ -257,7 +258,7 @@ async fn bind(name: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr
     Ok((listener, address))
 }
 
-/// Becomes true at the first SIGTERM or SIGINT.
+/// Returns a signal that becomes true at the first SIGTERM or SIGINT.
 fn signals() -> Result<watch::Receiver<bool>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
@@ -274,7 +275,7 @@ fn signals() -> Result<watch::Receiver<bool>> {
     Ok(stopped)
 }
 
-/// Every SIGHUP from now on; whoever asks hears of each.
+/// Returns the SIGHUPs from now on.
 fn hangups() -> Result<Signal> {
     signal(SignalKind::hangup()).context("cannot listen for SIGHUP")
 }
@@ -307,8 +308,8 @@ fn front_end(
     }
 }
 
-/// What scripts wait for and what people paste into their client or their browser. Logs keep what is printed here, so a
-/// secret key is not. The last line but for a hint is the one that tells that everything is ready.
+/// Prints the addresses for scripts, clients and browsers. Logs keep this output, so it never includes a secret key.
+/// The last line, except for a hint, means that the server is ready.
 fn announce(
     address: SocketAddr,
     mongo: Option<(SocketAddr, &Mongo)>,
@@ -333,12 +334,12 @@ fn announce(
         ShownKey::Public(key) => println!("AccountEndpoint={endpoint};AccountKey={key};"),
         ShownKey::Secret(source) => {
             println!("AccountEndpoint={endpoint};");
-            println!("The account key is the one that {source} gives.");
+            println!("The account key is that of {source}.");
         }
     }
 }
 
-/// Where a client on this machine finds an address that was listened on.
+/// Returns the address at which a client on this machine reaches a listener.
 fn dialable(address: SocketAddr) -> SocketAddr {
     let host = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -348,7 +349,7 @@ fn dialable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(host, address.port())
 }
 
-/// With the user's name where one is needed; the password is the account key.
+/// Returns the connection string, with the user's name if one is needed; the password is the account key.
 fn mongo_connection_string(address: SocketAddr, mongo: &Mongo) -> String {
     let user = match mongo.authentication {
         Authentication::Required => {

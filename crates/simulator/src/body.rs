@@ -13,7 +13,7 @@ const TREE: &str = CONTAINERS[1];
 const LEVELS: [(&str, &str); 3] = [("x", "1"), ("x", "2"), ("y", "1")];
 const FLAT: [Option<&str>; 3] = [Some("k0"), Some("k1"), None];
 
-/// The partition key that key number `key` stands for; the third of the flat container is "undefined".
+/// Returns the partition key that key number `key` stands for; the third of the flat container is "undefined".
 pub(crate) fn partition_key(container: &str, key: usize) -> PartitionKey {
     let text = if container == TREE {
         let (first, second) = LEVELS[key];
@@ -27,17 +27,17 @@ pub(crate) fn partition_key(container: &str, key: usize) -> PartitionKey {
     PartitionKey::from_header(&text).expect("the text is a partition key")
 }
 
-/// How many properties of a document make up its partition key.
+/// Returns how many properties of a document make up its partition key.
 pub(crate) fn key_parts(container: &str, key: usize) -> usize {
     if container == TREE { 2 } else { usize::from(FLAT[key].is_some()) }
 }
 
-/// The first level that the hierarchical keys 0 and 1 share.
+/// Returns the first level that the hierarchical keys 0 and 1 share.
 pub(crate) fn key_prefix() -> PartitionKey {
     PartitionKey::from_header("[\"x\"]").expect("the text is a partition key")
 }
 
-/// The JSON of a container definition.
+/// Returns the JSON of a container definition.
 pub(crate) fn definition(
     container: &str,
     default_ttl: DefaultTtl,
@@ -99,7 +99,7 @@ fn bad_text(bad: BadTtl) -> &'static str {
     }
 }
 
-/// The JSON text of a `ttl`.
+/// Returns the JSON text of a `ttl`.
 pub(crate) fn ttl_text(ttl: Ttl) -> Option<String> {
     match ttl {
         Ttl::Absent => None,
@@ -128,7 +128,7 @@ fn instant(value: ValueRef<'_>) -> Instant {
     }
 }
 
-/// The document that a client would send.
+/// Returns the document that a client would send.
 pub(crate) fn to_document(container: &str, body: &Body) -> Document {
     let key = if container == TREE {
         let (first, second) = LEVELS[body.key];
@@ -148,7 +148,7 @@ pub(crate) fn to_document(container: &str, body: &Body) -> Document {
     Document::from_json(text.as_bytes()).expect("the text is a document")
 }
 
-/// What a document of ours says; anything unforeseen in it is an error.
+/// Returns what a document of ours says; anything unforeseen in it is an error.
 pub(crate) fn from_document(container: &str, document: &Document) -> Result<Body, String> {
     let ValueRef::Object(object) = document.root() else { return Err("not an object".to_owned()) };
     let mut body = Body {

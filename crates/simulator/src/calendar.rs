@@ -17,7 +17,7 @@ fn days_of_month(year: u64, month: u64) -> u64 {
     }
 }
 
-/// The instant of a text like `2023-11-14T22:14:20.000Z`.
+/// Returns the instant of a text like `2023-11-14T22:14:20.000Z`.
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
@@ -27,7 +27,7 @@ pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     Some(seconds * 1000 + number(20, 23)?)
 }
 
-/// The text of a second since 1970.
+/// Returns the text of a second since 1970.
 pub(crate) fn date_text(seconds: u64) -> String {
     let (mut days, of_day) = (seconds / 86_400, seconds % 86_400);
     let (mut year, mut month) = (1970, 1);

@@ -1,13 +1,15 @@
-//! What must hold between the model and what was seen, after every step.
+//! The comparison of the model with the observed state, after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::body;
-use crate::model::{Answer, Container, Counted, Countings, Indexing, Item, Model, Place, Stamp, Ttl};
-use crate::operation::{CONTAINERS, Filter, Reachable};
-use crate::world::{Raw, Seen, SeenContainer, SeenItem, SeenWishes};
+use crate::model::{
+    Answer, Container, CountdownOrigin, FeedPosition, Indexing, Item, Model, Stamp, Ttl, TtlModes,
+};
+use crate::operation::{CONTAINERS, Filter, QueryScope};
+use crate::world::{Raw, Seen, SeenContainer, SeenItem, SeenSettings};
 
-/// Compares every answer with the model's: nothing living is lost, nothing dead is seen, every figure is exact.
+/// Compares every answer with the model's: no live item is lost, no expired item is visible, every figure is exact.
 pub(crate) fn compare(model: &Model, seen: &Seen) -> Result<(), String> {
     for name in CONTAINERS {
         match (model.containers.get(name), seen.containers.get(name)) {
@@ -38,7 +40,8 @@ fn compare_container(
         }
     }
     let visible = model.visible(name);
-    compare_wishes(expected, &visible, &seen.wishes).map_err(|error| format!("{name}: {error}"))?;
+    compare_settings(expected, &visible, &seen.lifecycle_settings)
+        .map_err(|error| format!("{name}: {error}"))?;
     for item in &seen.items {
         match visible.iter().find(|other| same_place(other, item)) {
             None => return Err(format!("{name}: listed and should not be: {item:?} at {}", model.now)),
@@ -71,15 +74,15 @@ fn compare_container(
     Ok(())
 }
 
-/// What an owner has asked for is what is in force.
-fn compare_wishes(container: &Container, visible: &[&Item], seen: &SeenWishes) -> Result<(), String> {
+/// Checks that the settings of an owner are in force.
+fn compare_settings(container: &Container, visible: &[&Item], seen: &SeenSettings) -> Result<(), String> {
     let held = visible.iter().filter(|item| item.held);
     let mut held: Vec<_> = held.map(|item| (item.body.key, item.body.id.clone())).collect();
     held.sort();
     let feed = container.feed.as_ref().map(|feed| feed.minutes);
     let evidence = container.evidence.keys().copied().collect();
-    let Countings { base, absolute, sliding, .. } = container.countings;
-    let expected = SeenWishes {
+    let TtlModes { base, absolute, sliding, .. } = container.countings;
+    let expected = SeenSettings {
         hold: container.hold,
         feed,
         guard: container.guard,
@@ -90,7 +93,7 @@ fn compare_wishes(container: &Container, visible: &[&Item], seen: &SeenWishes) -
     if *seen == expected { Ok(()) } else { Err(format!("in force is {seen:?}, should be {expected:?}")) }
 }
 
-/// The feed shows every living item once, in the order of writing (T14).
+/// The feed shows every live item once, in the order of writing (T14).
 fn compare_feed(visible: &[&Item], feed: &[SeenItem]) -> Result<(), String> {
     if feed.len() != visible.len() {
         return Err(format!("{} changes are shown, {} items live", feed.len(), visible.len()));
@@ -138,12 +141,12 @@ fn is_unknown(item: &Item) -> bool {
     item.stamp.as_ref().is_none_or(|stamp| stamp.etag.is_empty())
 }
 
-/// Whether an item belongs into the answer of a query.
-pub(crate) fn belongs(item: &Item, filter: &Filter, scope: Reachable) -> bool {
+/// Returns `true` if an item belongs into the answer of a query.
+pub(crate) fn belongs(item: &Item, filter: &Filter, scope: QueryScope) -> bool {
     let in_scope = match scope {
-        Reachable::Everywhere => true,
-        Reachable::Key(key) => item.body.key == key,
-        Reachable::Prefix => item.body.key < 2,
+        QueryScope::Everywhere => true,
+        QueryScope::Key(key) => item.body.key == key,
+        QueryScope::Prefix => item.body.key < 2,
     };
     in_scope
         && match filter {
@@ -154,7 +157,7 @@ pub(crate) fn belongs(item: &Item, filter: &Filter, scope: Reachable) -> bool {
         }
 }
 
-/// What must lie in a store whose purge has nothing left to do: exactly what the living need (T22).
+/// Returns what must lie in a store whose purge has nothing left to do: exactly what the live items need (T22).
 pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
     let mut entries: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut add = |kind, count: usize| *entries.entry(kind).or_default() += count as u64;
@@ -177,7 +180,7 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
             add("held", usize::from(item.held));
             add("touch", usize::from(item.touched));
             let (queues, base) = match item.body.ttl {
-                // It stands in no queue by which it could die.
+                // It is in no queue by which it could expire.
                 _ if item.held => (1, None),
                 Ttl::Absent => (1, Some(("inherit", item.ts))),
                 Ttl::After(own) | Ttl::AfterPoint(own) => (2, Some(("own", item.ts + own.unsigned_abs()))),
@@ -199,7 +202,7 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
 /// How many properties make up an item's key, and which of the others it has.
 type Shape = (usize, [bool; 4]);
 
-/// How many index entries an item has, and what of it makes up its shape.
+/// Returns how many index entries an item has, and what of it makes up its shape.
 fn indexed(container: &str, indexing: Indexing, item: &Item) -> (usize, Option<Shape>) {
     let key_parts = body::key_parts(container, item.body.key);
     let (has_ttl, has_unique) = (item.body.ttl != Ttl::Absent, item.body.unique.is_some());
@@ -217,7 +220,7 @@ fn indexed(container: &str, indexing: Indexing, item: &Item) -> (usize, Option<S
     }
 }
 
-/// Every kind of entry but the purge's hands, which stay where they are.
+/// Every kind of entry except the purge cursors, which stay where they are.
 const KINDS: [&str; 16] = [
     "item",
     "id",
@@ -240,7 +243,8 @@ const KINDS: [&str; 16] = [
 /// Compares a drained store, entry kind by entry kind.
 pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
     let expected = expected_raw(model);
-    let countings = model.containers.values().any(|container| container.counted > Counted::FromWrites);
+    let countings =
+        model.containers.values().any(|container| container.counted > CountdownOrigin::FromWrites);
     for kind in KINDS {
         if countings && ["queue", "bucket"].contains(&kind) {
             // Which queues there are besides is the engine's choice.
@@ -257,15 +261,15 @@ pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
     compare_history_entries(model, raw.entries.get("history").copied().unwrap_or_default())
 }
 
-/// The trimming of what a feed does not tell any more may wait for more of it.
+/// The trimming of entries that a feed does not return any more may be delayed to batch it.
 const TRIM_PAUSE_MS: u64 = 60_000;
 
-/// What is recorded for feeds: what they tell, and not much that they do not tell any more.
+/// Checks what is recorded for feeds: what they return, and little that they do not return any more.
 fn compare_history_entries(model: &Model, are: u64) -> Result<(), String> {
     let (mut least, mut most) = (0, 0);
     for feed in model.containers.values().filter_map(|container| container.feed.as_ref()) {
         let told = feed.kept_from(model.trusted_ms);
-        let recorded = Place { time_ms: told.time_ms.saturating_sub(TRIM_PAUSE_MS), turn: 0 };
+        let recorded = FeedPosition { time_ms: told.time_ms.saturating_sub(TRIM_PAUSE_MS), turn: 0 };
         let since = |place| feed.events.iter().filter(|event| event.place >= place).count() as u64;
         (least, most) = (least + 1 + since(told), most + 1 + since(recorded));
     }

@@ -13,14 +13,14 @@ const JUMP_MS: u64 = 3_600_000;
 /// How far past the last known time a start may find the wall clock.
 const START_GAP_MS: u64 = 30 * 24 * 3_600_000;
 
-/// What a look at the store's clock showed.
+/// A reading of the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ClockReading {
     /// The time of every request.
     pub(crate) now_ms: u64,
     /// The time by which something may be destroyed.
     pub(crate) trusted_ms: u64,
-    /// Whether an operator has to judge.
+    /// Whether an operator has to decide.
     pub(crate) suspect: bool,
     /// What the test clock was advanced by.
     pub(crate) advanced_ms: u64,
@@ -35,9 +35,9 @@ pub(crate) struct Machine {
     pub(crate) boot_ms: u64,
 }
 
-/// What an operator or a test asked of the clock in a step that may have been cut off.
+/// A request to the clock in a step that a crash may have interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ClockRequest {
     /// Nothing.
     Nothing,
     /// Accept.
@@ -48,9 +48,9 @@ pub(crate) enum Asked {
     Advance(u64),
 }
 
-/// What the store was restarted over.
+/// What was restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum RestartKind {
     /// The process alone: boot time goes on.
     Process,
     /// The machine: boot time begins anew.
@@ -76,7 +76,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A new store trusts the wall clock.
+    /// Creates the clock of a new store, which trusts the wall clock.
     pub(crate) fn new(machine: Machine) -> Clock {
         Clock {
             tenths: machine.wall_ms * 10,
@@ -98,26 +98,26 @@ impl Clock {
         self.now() - self.gap
     }
 
-    /// What an operator or a test asked for has been done.
-    pub(crate) fn obey(&mut self, machine: Machine, asked: Asked) {
+    /// Applies a request of an operator or a test.
+    pub(crate) fn obey(&mut self, machine: Machine, asked: ClockRequest) {
         self.look(machine);
         match asked {
-            Asked::Nothing => {}
-            Asked::Accept => self.accept(machine),
-            Asked::Reject => self.reject(machine),
-            Asked::Advance(seconds) => self.advanced += seconds * 1000,
+            ClockRequest::Nothing => {}
+            ClockRequest::Accept => self.accept(machine),
+            ClockRequest::Reject => self.reject(machine),
+            ClockRequest::Advance(seconds) => self.advanced += seconds * 1000,
         }
     }
 
-    /// What must be shown now, the store having run since the last look.
-    pub(crate) fn look(&mut self, machine: Machine) -> Shown {
+    /// Returns the expected reading, the store having run since the last look.
+    pub(crate) fn look(&mut self, machine: Machine) -> ClockReading {
         if !self.held {
             self.run(machine);
         }
         self.shown()
     }
 
-    /// A commit of now has failed.
+    /// Records that a commit has failed now.
     pub(crate) fn hold(&mut self, machine: Machine) {
         self.look(machine);
         self.held = true;
@@ -175,12 +175,12 @@ impl Clock {
         }
     }
 
-    /// The store has started again after an orderly end at the last look.
-    pub(crate) fn restart_clean(&mut self, machine: Machine, over: Over) -> Shown {
+    /// Restarts the store after an orderly end at the last reading.
+    pub(crate) fn restart_clean(&mut self, machine: Machine, over: RestartKind) -> ClockReading {
         self.held = false;
         self.rejected = 0;
         match over {
-            Over::Process => {
+            RestartKind::Process => {
                 // Whole milliseconds are recorded, and gone on from.
                 self.tenths = self.now() * 10;
                 let known = self.now() + (machine.boot_ms - self.boot);
@@ -193,7 +193,7 @@ impl Clock {
                     self.tenths = self.now() * 10;
                 }
             }
-            Over::Machine => {
+            RestartKind::Machine => {
                 let (now, trusted) = (self.now(), self.trusted());
                 let started = now.max(machine.wall_ms);
                 let is_behind = now > machine.wall_ms + JUMP_MS + self.accepted;
@@ -212,19 +212,19 @@ impl Clock {
     pub(crate) fn restart_after_crash(
         &mut self,
         machine: Machine,
-        over: Over,
-        seen: Shown,
-        asked: Asked,
+        over: RestartKind,
+        seen: ClockReading,
+        asked: ClockRequest,
         certain: bool,
     ) -> Result<(), String> {
         let wall = machine.wall_ms;
-        let advance = if let Asked::Advance(seconds) = asked { seconds * 1000 } else { 0 };
+        let advance = if let ClockRequest::Advance(seconds) = asked { seconds * 1000 } else { 0 };
         let advances = [self.advanced, self.advanced + advance];
         check(advances.contains(&seen.advanced_ms), "the test clock's advance", &seen)?;
         let (now, trusted) = (seen.now_ms - seen.advanced_ms, seen.trusted_ms - seen.advanced_ms);
-        let judged = matches!(asked, Asked::Accept | Asked::Reject);
+        let judged = matches!(asked, ClockRequest::Accept | ClockRequest::Reject);
         // What was shown, and what would be if the store had run on.
-        let passed = if over == Over::Process { machine.boot_ms - self.boot } else { 0 };
+        let passed = if over == RestartKind::Process { machine.boot_ms - self.boot } else { 0 };
         let floor = if judged { self.trusted() } else { self.now() };
         let (full, slow) = (self.now() + passed, floor + passed * 9 / 10);
         check(now >= floor, "time fell over a crash", &seen)?;
@@ -235,7 +235,7 @@ impl Clock {
         let most = full.max(wall).max(followed);
         check(now <= most + SLACK_MS + LEASE_MS, "time leapt over a crash", &seen)?;
         let known = self.trusted() + passed;
-        if over == Over::Machine {
+        if over == RestartKind::Machine {
             check(now >= wall, "a start in another boot shows no earlier time than the wall clock's", &seen)?;
             let far_ahead = wall > known + SLACK_MS + LEASE_MS + START_GAP_MS;
             // An operator's decision may have been kept.
@@ -246,8 +246,8 @@ impl Clock {
             check(seen.suspect, "the clock must be suspect", &seen)?;
         }
         let believable = match over {
-            Over::Process => wall <= full + JUMP_MS - LEASE_MS,
-            Over::Machine => wall <= known + START_GAP_MS,
+            RestartKind::Process => wall <= full + JUMP_MS - LEASE_MS,
+            RestartKind::Machine => wall <= known + START_GAP_MS,
         };
         let behind = full + SLACK_MS + LEASE_MS > wall + JUMP_MS + self.accepted;
         if !self.suspect && certain && believable && !behind {
@@ -264,7 +264,7 @@ impl Clock {
         self.rejected = 0;
         self.held = false;
         self.advanced = seen.advanced_ms;
-        if asked == Asked::Accept && !seen.suspect {
+        if asked == ClockRequest::Accept && !seen.suspect {
             // It may have been done; what is believable by itself needs no acceptance.
             let ahead = now.saturating_sub(wall);
             self.accepted = if ahead <= JUMP_MS { 0 } else { ahead };
@@ -272,9 +272,9 @@ impl Clock {
         Ok(())
     }
 
-    /// What the model shows.
-    pub(crate) fn shown(&self) -> Shown {
-        Shown {
+    /// Returns what the model shows.
+    pub(crate) fn shown(&self) -> ClockReading {
+        ClockReading {
             now_ms: self.now() + self.advanced,
             trusted_ms: self.trusted() + self.advanced,
             suspect: self.suspect,
@@ -283,7 +283,7 @@ impl Clock {
     }
 }
 
-fn check(condition: bool, what: &str, seen: &Shown) -> Result<(), String> {
+fn check(condition: bool, what: &str, seen: &ClockReading) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("clock: {what}; shown: {seen:?}")) }
 }
 
@@ -299,11 +299,11 @@ mod tests {
         let mut clock = Clock::new(machine);
         machine.wall_ms -= 3 * JUMP_MS;
         assert!(clock.look(machine).suspect);
-        clock.obey(machine, Asked::Reject);
+        clock.obey(machine, ClockRequest::Reject);
         assert!(!clock.look(machine).suspect);
         machine.wall_ms += step_ms;
-        let seen = Shown { now_ms: shown_ms, trusted_ms: shown_ms, suspect: true, advanced_ms: 0 };
-        clock.restart_after_crash(machine, Over::Process, seen, Asked::Nothing, true)
+        let seen = ClockReading { now_ms: shown_ms, trusted_ms: shown_ms, suspect: true, advanced_ms: 0 };
+        clock.restart_after_crash(machine, RestartKind::Process, seen, ClockRequest::Nothing, true)
     }
 
     /// T34: a rejected wall clock is followed at its distance, and a crash keeps a step that was followed.

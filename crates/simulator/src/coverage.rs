@@ -1,4 +1,4 @@
-//! Proof that the seeds go where the bugs would be: a counter for each situation that a run must have reached.
+//! Coverage: a counter for each situation that a run must reach.
 //!
 //! A simulator that never meets a deadline passes every test. So a run over many seeds fails if one of these
 //! situations did not occur at all.
@@ -8,43 +8,43 @@ macro_rules! situations {
     ($($(#[$documentation:meta])+ $name:ident,)+) => {
         /// A situation worth reaching.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Reach {
+        pub enum CoveragePoint {
             $($(#[$documentation])+ $name,)+
         }
 
-        const ALL: &[Reach] = &[$(Reach::$name,)+];
+        const ALL: &[CoveragePoint] = &[$(CoveragePoint::$name,)+];
     };
 }
 
 situations! {
     /// `defaultTtl` changed three times or more in one second.
     PolicyToggledWithinASecond,
-    /// A policy was raised or removed while dead items still lay in the store (T13).
-    PolicyChangedOverUnpurgedDead,
+    /// A policy was raised or removed while expired items still lay in the store (T13).
+    PolicyChangedOverUnpurged,
     /// `defaultTtl` that T4 refuses.
     BadDefaultTtl,
     /// An item `ttl` that T5 refuses, alone.
     BadItemTtl,
     /// The same inside a batch.
     BadItemTtlInBatch,
-    /// A write to an item in the very second in which it dies.
+    /// A write to an item in the very second in which it expires.
     WriteAtTheDeadlinesSecond,
     /// A write to an item in the last second of its life.
     WriteInTheLastSecond,
-    /// A write prepared while its item lived and run when it was dead.
+    /// A write prepared while its item was live and run when it was expired.
     WriteBegunBeforeRunAfter,
-    /// A query page asked for after something in it had died.
-    PageAfterADeath,
-    /// An id used again while its dead holder still lay in the store.
+    /// A query page requested after an item in it had expired.
+    PageAfterAnExpiry,
+    /// An id used again while its expired holder still lay in the store.
     RecreateOverUnpurged,
-    /// The same while the purge had removed some of the dead and not all.
+    /// The same while the purge had removed some of the expired items and not all.
     RecreateDuringPurge,
-    /// A unique value taken from a dead item.
-    UniqueTakenOverFromDead,
-    /// An operation that names a dead item by its number.
-    NumberOfADeadItem,
-    /// A logical partition deleted that held living and dead items.
-    PartitionDeletedOverDead,
+    /// A unique value taken over from an expired item.
+    UniqueTakenOverFromExpired,
+    /// An operation that names an expired item by its number.
+    NumberOfAnExpiredItem,
+    /// A logical partition deleted that held live and expired items.
+    PartitionDeletedOverExpired,
     /// A container deleted and made again.
     ContainerRecreated,
     /// A handle used after its container was deleted.
@@ -65,7 +65,7 @@ situations! {
     ClockSlewed,
     /// A leap found at start made the clock suspect.
     SuspectAtStart,
-    /// A write refused because only a suspect time calls its predecessor dead.
+    /// A write refused because only a suspect time calls its predecessor expired.
     RefusedWhileSuspect,
     /// An operator accepted a suspect time.
     ClockAccepted,
@@ -77,8 +77,8 @@ situations! {
     PurgeIdle,
     /// A purge driven until nothing was left, and the raw store looked at.
     Drained,
-    /// A crash while something dead was not yet purged.
-    CrashBetweenDeathAndPurge,
+    /// A crash while something expired was not yet purged.
+    CrashBetweenExpiryAndPurge,
     /// A crash inside a purge step.
     CrashInsidePurge,
     /// A crash that lost an unacknowledged commit.
@@ -103,76 +103,76 @@ situations! {
     RestartTtlNever,
     /// A restart of a container with `defaultTtl` n.
     RestartTtlSeconds,
-    /// A restart with dead items not yet purged.
-    RestartWithDead,
-    /// A restart with some of the dead purged and some not.
+    /// A restart with expired items not yet purged.
+    RestartWithExpired,
+    /// A restart with some of the expired items purged and some not.
     RestartHalfPurged,
     /// A restart with a suspect clock.
     RestartSuspect,
     /// A restart after an orderly close.
     RestartClean,
-    /// A reader of the feed of all versions was told of an expiry.
+    /// A reader of the feed of all versions received an expiry.
     ExpiryTold,
-    /// It was told less than there was, and went on.
+    /// It received a part, and continued.
     HistoryInPages,
-    /// It went on after a process had died.
+    /// It continued after a crash.
     HistoryOverACrash,
-    /// It came too late.
+    /// It was too late.
     HistoryGone,
     /// All that the retention keeps was read.
     HistoryWithinRetention,
-    /// A feed of all versions was wound up.
+    /// A feed of all versions was turned off.
     FeedTurnedOff,
-    /// One was begun while dead items of before still lay in the store.
-    FeedTurnedOnOverUnpurgedDead,
+    /// One was begun while expired items of before still lay in the store.
+    FeedTurnedOnOverUnpurged,
     /// An item was held.
     ItemHeld,
-    /// A container with living items was held.
+    /// A container with live items was held.
     ContainerHeld,
-    /// A container was held while dead items of before lay in the store.
+    /// A container was held while expired items of before lay in the store.
     HoldOverUnpurgedDead,
-    /// One was created in a held container whose predecessor, dead before the hold, may still have lain there.
+    /// One was created in a held container whose predecessor, expired before the hold, may still have lain there.
     RecreateUnderHold,
     /// `defaultTtl` was changed while something was held.
     PolicyChangedUnderHold,
     /// A restart while something was held whose deadline had passed.
     RestartHeldPastDeadline,
-    /// The end of a hold was the end of an item.
-    LiftKills,
-    /// The end of a hold was not.
-    LiftSpares,
+    /// The end of a hold expired an item.
+    LiftExpires,
+    /// The end of a hold did not expire an item.
+    LiftKeeps,
     /// Something was refused because of a hold.
     RefusedByHold,
     /// The purge was driven to its end while a container was held.
     DrainedUnderHold,
-    /// Something was refused because too many would have died.
+    /// Something was refused because too many would have expired.
     RefusedByGuard,
-    /// A dry run found somebody who would die.
-    DryRunKills,
-    /// A forecast had a death within its intervals.
-    DeathForeseen,
+    /// A dry run found an item that would expire.
+    DryRunExpires,
+    /// A forecast had an expiry within its intervals.
+    ExpiryForecast,
     /// A purge that was paused although there was something to do.
     PurgePaused,
     /// A purge on demand removed something.
     PurgedOnDemand,
-    /// Somebody who died has a line in the archive.
+    /// An expired item has a line in the archive.
     Archived,
-    /// Somebody who died has an entry in the deletion record.
+    /// An expired item has an entry in the deletion record.
     Recorded,
-    /// A purge that an archive without room holds up.
+    /// A purge that a full archive blocks.
     ArchiveFull,
-    /// An item lived on by a read, past what its header says.
+    /// A read kept an item live past the time in its header.
     OutlivesItsHeader,
-    /// An item that a read had kept alive has died.
-    SlidItemDied,
+    /// An item that a read had kept live has expired.
+    SlidItemExpired,
     /// A write let a countdown go on.
     CountdownKept,
     /// A read restarted one.
     CountdownRestarted,
-    /// Something met an item whose countdown begins elsewhere than at its last write.
+    /// An operation met an item whose countdown does not begin at its last write.
     CountedFromElsewhere,
-    /// Something met an item that names its death.
-    DeathNamed,
+    /// An operation met an item that names its expiry.
+    ExpiryNamed,
     /// A request was refused for its rate.
     Throttled,
     /// It came back when it was told to.
@@ -181,24 +181,24 @@ situations! {
     PurgeWithoutUnits,
     /// A purge that users had left something for, and not enough.
     PurgeOnLeftOvers,
-    /// A purge that a promise let wait no longer, although users had left nothing.
+    /// A purge that a retention promise made urgent, although users had left nothing.
     PurgeUrgent,
-    /// A retention promise was broken, and told to be.
+    /// A retention promise was broken, and reported.
     PromiseBroken,
-    /// A process ended, and with it what was spent.
+    /// A process ended, and its budget was forgotten.
     BudgetForgotten,
-    /// A document was written that a date in it had killed already.
-    WrittenDead,
+    /// A document was written that had already expired by a date in it.
+    WrittenExpired,
     /// A document was written under several date rules.
     SeveralDateRules,
-    /// A date rule killed somebody as it came into force.
-    NewRuleKills,
+    /// A date rule expired documents as it came into force.
+    NewRuleExpires,
     /// A changed one did.
-    ChangedRuleKills,
-    /// A date rule was changed while the dead still lay in the collection.
-    RuleChangedOverDead,
+    ChangedRuleExpires,
+    /// A date rule was changed while the expired items still lay in the collection.
+    RuleChangedOverExpired,
     /// One was dropped.
-    RuleDroppedOverDead,
+    RuleDroppedOverExpired,
     /// A write while the index of a rule was being built.
     WriteDuringRuleBuild,
     /// An update that changes nothing, which is no write.
@@ -209,21 +209,21 @@ situations! {
     CrashAmongDocuments,
     /// A hold refused something there.
     DocumentRefusedByHold,
-    /// The end of a hold was the end of a document.
-    DocumentLiftKills,
+    /// The end of a hold expired a document.
+    DocumentLiftExpires,
     /// A collection got another name.
     CollectionRenamed,
     /// A collection was dropped.
     CollectionDropped,
-    /// A watch told of an expiry.
+    /// A watch returned an expiry.
     DocumentExpiryTold,
     /// A watch was read page by page.
     WatchInPages,
-    /// Too many documents would have died.
+    /// Too many documents would have expired.
     DocumentRefusedByGuard,
-    /// A document that died has a line in the archive.
+    /// A document that expired has a line in the archive.
     DocumentArchived,
-    /// One that died has an entry in the deletion record.
+    /// One that expired has an entry in the deletion record.
     DocumentRecorded,
     /// A purge of documents that an archive without room holds up.
     DocumentArchiveFull,
@@ -241,12 +241,12 @@ impl Default for Coverage {
 
 impl Coverage {
     /// Counts one occurrence.
-    pub fn reach(&mut self, reach: Reach) {
+    pub fn reach(&mut self, reach: CoveragePoint) {
         self.0[reach as usize] += 1;
     }
 
     /// Counts one occurrence if it is one.
-    pub fn reach_if(&mut self, condition: bool, reach: Reach) {
+    pub fn reach_if(&mut self, condition: bool, reach: CoveragePoint) {
         if condition {
             self.reach(reach);
         }
@@ -259,13 +259,13 @@ impl Coverage {
         }
     }
 
-    /// The situations that never occurred.
-    pub fn missing(&self) -> Vec<Reach> {
+    /// Returns the situations that never occurred.
+    pub fn missing(&self) -> Vec<CoveragePoint> {
         ALL.iter().copied().filter(|reach| self.0[*reach as usize] == 0).collect()
     }
 
-    /// Every situation with its count.
-    pub fn counts(&self) -> impl Iterator<Item = (Reach, u64)> + '_ {
+    /// Returns every situation with its count.
+    pub fn counts(&self) -> impl Iterator<Item = (CoveragePoint, u64)> + '_ {
         ALL.iter().map(|reach| (*reach, self.0[*reach as usize]))
     }
 }
@@ -284,8 +284,8 @@ mod tests {
     #[test]
     fn a_counter_at_zero_is_missing() {
         let mut coverage = Coverage::default();
-        coverage.reach(Reach::Purged);
-        assert!(!coverage.missing().contains(&Reach::Purged));
+        coverage.reach(CoveragePoint::Purged);
+        assert!(!coverage.missing().contains(&CoveragePoint::Purged));
         assert_eq!(coverage.missing().len(), ALL.len() - 1);
     }
 }

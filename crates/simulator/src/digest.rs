@@ -26,7 +26,7 @@ impl Digest {
         }
     }
 
-    /// The digest of everything in a store.
+    /// Returns the digest of everything in a store.
     pub(crate) fn of_store(store: &dyn Store) -> Result<Digest, String> {
         let mut digest = Digest::default();
         let snapshot = store.snapshot().map_err(|error| error.to_string())?;
@@ -41,12 +41,12 @@ impl Digest {
         Ok(digest)
     }
 
-    /// A line for a trace.
+    /// Returns a line for a trace.
     pub(crate) fn line(self) -> String {
         format!("{MARK}{:016x}", self.0)
     }
 
-    /// The digest of all digests of a trace.
+    /// Returns the digest of all digests of a trace.
     pub(crate) fn of_trace(trace: &[String]) -> u64 {
         let mut digest = Digest::default();
         trace.iter().filter(|line| line.starts_with(MARK)).for_each(|line| digest.add(line.as_bytes()));

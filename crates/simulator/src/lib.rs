@@ -1,16 +1,18 @@
 //! The whole engine under one seed: random operations, policies, clocks and crashes, checked after each step against a plain
 //! model of TTL.md.
 //!
-//! Rooms:
-//! - `model`, `clock`, `truth`: what must be true. They share no code with the engine and depend on nothing but `std`.
+//! Modules:
+//! - `model`, `clock`, `real_time`: what must be true. They share no code with the engine and depend on nothing but
+//!   `std`.
 //! - `operation`: what happens next, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
-//!   its `translate`, `body` and `calendar` put the model's words into the engine's and back.
+//!   its `translate`, `body` and `calendar` convert between the types of the model and of the engine.
 //! - `run`: the world, its twin without purge and the model, step by step side by side.
-//! - `inquest`, `records`: what is told of the dead, against who has died.
-//! - `budget`, `documents`: short lives of their own (`life`), under enforced throughput and in the MongoDB form.
+//! - `evidence_check`, `deletion_records`: the evidence of expired items, against the expiries of the model.
+//! - `budget`, `documents`: short workloads of their own (`workload`), under enforced throughput and in the MongoDB
+//!   form.
 //! - `steady`: the purge beside a stream of inserts, at its own pace.
-//! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
+//! - `check`: the comparison. `coverage`, `situation`: whether the seeds reached the situations in which bugs show.
 //! - `digest`: what a seed stores and is charged, as a number that refactorings leave alone.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
 //!
@@ -30,40 +32,40 @@ mod calendar;
 mod check;
 mod clock;
 mod coverage;
+mod deletion_records;
 mod digest;
 mod documents;
-mod inquest;
-mod life;
+mod evidence_check;
 mod model;
 mod operation;
-mod records;
+mod real_time;
 mod run;
 mod situation;
 pub mod steady;
-mod truth;
+mod workload;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub use coverage::{Coverage, Reach};
+pub use coverage::{Coverage, CoveragePoint};
 use digest::Digest;
-use life::Lived;
 pub use run::Failure;
 use run::Run;
+use workload::SeedResult;
 
 /// How many steps a seed takes unless told otherwise.
 pub const DEFAULT_STEPS: usize = 120;
 
-/// Each of the short lives takes so much of the steps.
+/// Each of the short workloads takes this part of the steps.
 const SHORT_LIFE_PART: usize = 3;
 
-/// Runs a seed; says what it reached, or why it failed.
+/// Runs a seed; returns the situations it reached, or why it failed.
 pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
     let (_, coverage, failure) = run(seed, steps, false);
     failure.map_or(Ok(coverage), Err)
 }
 
-/// Runs a seed and tells every step.
+/// Runs a seed and returns a trace of every step.
 pub fn trace_seed(seed: u64, steps: usize) -> (Vec<String>, Option<Failure>) {
     let (trace, _, failure) = run(seed, steps, true);
     (trace, failure)
@@ -75,13 +77,13 @@ pub fn digest_seed(seed: u64, steps: usize) -> Result<u64, Failure> {
     failure.map_or_else(|| Ok(Digest::of_trace(&trace)), Err)
 }
 
-fn run(seed: u64, steps: usize, traced: bool) -> Lived {
+fn run(seed: u64, steps: usize, traced: bool) -> SeedResult {
     let (mut trace, mut coverage, failure) = run_world(seed, steps, traced);
     if failure.is_some() {
         return (trace, coverage, failure);
     }
     for life in [budget::run, documents::run] {
-        let (more, reached, failure) = contained(seed, steps / SHORT_LIFE_PART, life);
+        let (more, reached, failure) = catch_panic(seed, steps / SHORT_LIFE_PART, life);
         if traced {
             trace.extend(more);
         }
@@ -93,8 +95,8 @@ fn run(seed: u64, steps: usize, traced: bool) -> Lived {
     (trace, coverage, None)
 }
 
-/// A short life whose panic is a failure as any other.
-fn contained(seed: u64, steps: usize, life: fn(u64, usize) -> Lived) -> Lived {
+/// Runs a short workload; a panic in it is a failure like any other.
+fn catch_panic(seed: u64, steps: usize, life: fn(u64, usize) -> SeedResult) -> SeedResult {
     catch_unwind(|| life(seed, steps)).unwrap_or_else(|panic| {
         let failure = Failure { step: 0, message: panic_text(&*panic) };
         (Vec::new(), Coverage::default(), Some(failure))
@@ -107,7 +109,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("a panic: {}", text.unwrap_or_default())
 }
 
-fn run_world(seed: u64, steps: usize, traced: bool) -> Lived {
+fn run_world(seed: u64, steps: usize, traced: bool) -> SeedResult {
     let mut run = match Run::new(seed, traced) {
         Ok(run) => run,
         Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),

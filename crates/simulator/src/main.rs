@@ -71,7 +71,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
     Ok(options)
 }
 
-/// The first seeds, one in a line, as `digests.txt` has them.
+/// Returns the first seeds, one in a line, as `digests.txt` has them.
 fn digests(seeds: u64, steps: usize) -> ExitCode {
     for seed in 0..seeds {
         match digest_seed(seed, steps) {

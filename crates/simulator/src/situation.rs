@@ -1,7 +1,7 @@
-//! What a run is going through, for the coverage counters: facts about the past that the model has no use for.
+//! The state of a run for the coverage counters: facts about the past that the model does not keep.
 
-use crate::coverage::{Coverage, Reach};
-use crate::model::{Answer, Change, Countdown, DefaultTtl, Item, Model, Name, Wish, deadline};
+use crate::coverage::{Coverage, CoveragePoint};
+use crate::model::{Answer, Change, Countdown, DefaultTtl, Item, Model, Name, SettingChange, deadline};
 
 /// The recent past.
 #[derive(Debug)]
@@ -10,9 +10,9 @@ pub(crate) struct Situation {
     pub(crate) coverage: Coverage,
     /// Steps settled.
     pub(crate) steps: u64,
-    /// Dead items not yet purged, as of the last step.
+    /// Expired items not yet purged, as of the last step.
     pub(crate) backlog: u64,
-    /// Nothing has died, no container was deleted, and no feed was kept.
+    /// Nothing has expired, no container was deleted, and no feed was kept.
     pub(crate) nothing_to_purge: bool,
     /// The purge has removed something and something is left.
     half_purged: bool,
@@ -20,21 +20,21 @@ pub(crate) struct Situation {
     toggles: (u64, u32),
     deleted_containers: Vec<&'static str>,
     /// What the operation that is about to run would take over.
-    taken: Taken,
+    takeover: Takeover,
 }
 
-/// What an operation takes over from the dead if it succeeds.
+/// What an operation takes over from the expired items if it succeeds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Taken {
+struct Takeover {
     id: bool,
     unique: bool,
     held: bool,
 }
 
-impl Taken {
-    fn by(model: &Model, container: &str, change: &Change) -> Taken {
+impl Takeover {
+    fn by(model: &Model, container: &str, change: &Change) -> Takeover {
         let (Change::Create(body) | Change::Upsert(body, _) | Change::Replace(_, body, _)) = change else {
-            return Taken::default();
+            return Takeover::default();
         };
         let dead = model.expired(container);
         let same_id = |item: &&Item| item.body.key == body.key && item.body.id == body.id;
@@ -43,7 +43,7 @@ impl Taken {
         };
         let inside = model.containers.get(container);
         let (unique, held) = inside.map_or((false, false), |container| (container.unique, container.hold));
-        Taken { id: dead.iter().any(same_id), unique: unique && dead.iter().any(same_value), held }
+        Takeover { id: dead.iter().any(same_id), unique: unique && dead.iter().any(same_value), held }
     }
 }
 
@@ -57,7 +57,7 @@ impl Default for Situation {
             half_purged: false,
             toggles: (0, 0),
             deleted_containers: Vec::new(),
-            taken: Taken::default(),
+            takeover: Takeover::default(),
         }
     }
 }
@@ -66,11 +66,11 @@ impl Situation {
     /// An operation is about to run.
     pub(crate) fn change(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let Some(inside) = model.containers.get(container) else { return };
-        self.taken = Taken::by(model, container, change);
+        self.takeover = Takeover::by(model, container, change);
         if let Some(Name::Number(number)) = name_of(change) {
             let named = |item: &&Item| item.stamp.as_ref().is_some_and(|stamp| stamp.number == *number);
             let dead = inside.items.iter().find(named).is_some_and(|item| model.dead.contains(&item.version));
-            self.coverage.reach_if(dead, Reach::NumberOfADeadItem);
+            self.coverage.reach_if(dead, CoveragePoint::NumberOfAnExpiredItem);
         }
         let id = change.id();
         let same = |item: &&Item| item.body.key == key && Some(item.body.id.as_str()) == id;
@@ -78,8 +78,8 @@ impl Situation {
             return;
         };
         if !matches!(change, Change::Read(..)) {
-            self.coverage.reach_if(deadline == model.now, Reach::WriteAtTheDeadlinesSecond);
-            self.coverage.reach_if(deadline == model.now + 1, Reach::WriteInTheLastSecond);
+            self.coverage.reach_if(deadline == model.now, CoveragePoint::WriteAtTheDeadlinesSecond);
+            self.coverage.reach_if(deadline == model.now + 1, CoveragePoint::WriteInTheLastSecond);
         }
     }
 
@@ -98,38 +98,43 @@ impl Situation {
         let target = visible.iter().find(same);
         let mortal = target.is_some_and(|item| inside.deadline(item).is_some());
         let writes = !matches!(change, Change::Read(..) | Change::Delete(..));
-        self.coverage.reach_if(mortal && writes && countdown == Countdown::Keep, Reach::CountdownKept);
-        let slides = target.is_some_and(|item| item.slides && item.counts_from < model.now);
         self.coverage
-            .reach_if(mortal && !writes && slides && inside.countings.sliding, Reach::CountdownRestarted);
+            .reach_if(mortal && writes && countdown == Countdown::Keep, CoveragePoint::CountdownKept);
+        let slides = target.is_some_and(|item| item.slides && item.counts_from < model.now);
+        self.coverage.reach_if(
+            mortal && !writes && slides && inside.countings.sliding,
+            CoveragePoint::CountdownRestarted,
+        );
         let based = target.is_some_and(|item| item.counts_from != item.ts);
-        self.coverage.reach_if(mortal && based, Reach::CountedFromElsewhere);
-        let named = target.is_some_and(|item| item.dies_at.is_some());
-        self.coverage.reach_if(mortal && named, Reach::DeathNamed);
+        self.coverage.reach_if(mortal && based, CoveragePoint::CountedFromElsewhere);
+        let named = target.is_some_and(|item| item.expires_at.is_some());
+        self.coverage.reach_if(mortal && named, CoveragePoint::ExpiryNamed);
     }
 
     /// The clock has moved and a prepared write is about to run.
     pub(crate) fn late(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let dead = model.expired(container);
         let about = dead.iter().any(|item| item.body.key == key && change.id() == Some(&item.body.id));
-        self.coverage.reach_if(about && !matches!(change, Change::Read(..)), Reach::WriteBegunBeforeRunAfter);
+        self.coverage
+            .reach_if(about && !matches!(change, Change::Read(..)), CoveragePoint::WriteBegunBeforeRunAfter);
     }
 
     /// A request was answered.
     pub(crate) fn answered(&mut self, answer: &Answer) {
-        let taken = std::mem::take(&mut self.taken);
+        let takeover = std::mem::take(&mut self.takeover);
         if matches!(answer, Answer::Created | Answer::Replaced) {
-            self.coverage.reach_if(taken.id && self.backlog > 0, Reach::RecreateOverUnpurged);
-            self.coverage.reach_if(taken.id && self.half_purged, Reach::RecreateDuringPurge);
-            self.coverage.reach_if(taken.id && taken.held && self.backlog > 0, Reach::RecreateUnderHold);
-            self.coverage.reach_if(taken.unique, Reach::UniqueTakenOverFromDead);
+            self.coverage.reach_if(takeover.id && self.backlog > 0, CoveragePoint::RecreateOverUnpurged);
+            self.coverage.reach_if(takeover.id && self.half_purged, CoveragePoint::RecreateDuringPurge);
+            self.coverage
+                .reach_if(takeover.id && takeover.held && self.backlog > 0, CoveragePoint::RecreateUnderHold);
+            self.coverage.reach_if(takeover.unique, CoveragePoint::UniqueTakenOverFromExpired);
         }
         match answer {
-            Answer::BadTtl => self.coverage.reach(Reach::BadItemTtl),
-            Answer::ClockSuspect => self.coverage.reach(Reach::RefusedWhileSuspect),
+            Answer::BadTtl => self.coverage.reach(CoveragePoint::BadItemTtl),
+            Answer::ClockSuspect => self.coverage.reach(CoveragePoint::RefusedWhileSuspect),
             Answer::BatchFailed(_, reason) => {
-                self.coverage.reach(Reach::BatchRefused);
-                self.coverage.reach_if(**reason == Answer::BadTtl, Reach::BadItemTtlInBatch);
+                self.coverage.reach(CoveragePoint::BatchRefused);
+                self.coverage.reach_if(**reason == Answer::BadTtl, CoveragePoint::BadItemTtlInBatch);
             }
             _ => {}
         }
@@ -138,45 +143,53 @@ impl Situation {
     /// A policy is about to change.
     pub(crate) fn policy(&mut self, model: &Model, container: &str, default_ttl: DefaultTtl) {
         if let DefaultTtl::Bad(_) = default_ttl {
-            self.coverage.reach(Reach::BadDefaultTtl);
+            self.coverage.reach(CoveragePoint::BadDefaultTtl);
             return;
         }
         let Some(inside) = model.containers.get(container) else { return };
         if inside.default_ttl != default_ttl {
             let count = if self.toggles.0 == model.now { self.toggles.1 + 1 } else { 1 };
             self.toggles = (model.now, count);
-            self.coverage.reach_if(count >= 3, Reach::PolicyToggledWithinASecond);
+            self.coverage.reach_if(count >= 3, CoveragePoint::PolicyToggledWithinASecond);
             let dead = !model.expired(container).is_empty() && self.backlog > 0;
-            self.coverage.reach_if(dead, Reach::PolicyChangedOverUnpurgedDead);
+            self.coverage.reach_if(dead, CoveragePoint::PolicyChangedOverUnpurged);
             let held = model.visible(container).iter().any(|item| inside.hold || item.held);
-            self.coverage.reach_if(held, Reach::PolicyChangedUnderHold);
+            self.coverage.reach_if(held, CoveragePoint::PolicyChangedUnderHold);
         }
     }
 
     /// An owner is about to ask for something.
-    pub(crate) fn wish(&mut self, model: &Model, container: &str, wish: Wish) {
+    pub(crate) fn wish(&mut self, model: &Model, container: &str, wish: SettingChange) {
         let Some(inside) = model.containers.get(container) else { return };
-        self.nothing_to_purge &= !matches!(wish, Wish::Feed(Some(_)));
+        self.nothing_to_purge &= !matches!(wish, SettingChange::Feed(Some(_)));
         let dead = !model.expired(container).is_empty() && self.backlog > 0;
         let coverage = &mut self.coverage;
-        coverage
-            .reach_if(wish == Wish::Hold(true) && !model.visible(container).is_empty(), Reach::ContainerHeld);
-        coverage.reach_if(wish == Wish::Hold(true) && dead, Reach::HoldOverUnpurgedDead);
-        coverage.reach_if(wish == Wish::Feed(None) && inside.feed.is_some(), Reach::FeedTurnedOff);
-        coverage.reach_if(matches!(wish, Wish::Feed(Some(_))) && dead, Reach::FeedTurnedOnOverUnpurgedDead);
+        coverage.reach_if(
+            wish == SettingChange::Hold(true) && !model.visible(container).is_empty(),
+            CoveragePoint::ContainerHeld,
+        );
+        coverage.reach_if(wish == SettingChange::Hold(true) && dead, CoveragePoint::HoldOverUnpurgedDead);
+        coverage.reach_if(
+            wish == SettingChange::Feed(None) && inside.feed.is_some(),
+            CoveragePoint::FeedTurnedOff,
+        );
+        coverage.reach_if(
+            matches!(wish, SettingChange::Feed(Some(_))) && dead,
+            CoveragePoint::FeedTurnedOnOverUnpurged,
+        );
     }
 
     /// A logical partition is about to be deleted.
     pub(crate) fn partition(&mut self, model: &Model, container: &str, key: usize) {
         let has = |items: Vec<&Item>| items.iter().any(|item| item.body.key == key);
         let both = has(model.visible(container)) && has(model.expired(container));
-        self.coverage.reach_if(both, Reach::PartitionDeletedOverDead);
+        self.coverage.reach_if(both, CoveragePoint::PartitionDeletedOverExpired);
     }
 
     /// A container was made.
     pub(crate) fn container_made(&mut self, name: &'static str, feed: Option<u32>) {
         self.nothing_to_purge &= feed.is_none();
-        self.coverage.reach_if(self.deleted_containers.contains(&name), Reach::ContainerRecreated);
+        self.coverage.reach_if(self.deleted_containers.contains(&name), CoveragePoint::ContainerRecreated);
     }
 
     /// A container is about to go.
@@ -187,7 +200,7 @@ impl Situation {
 
     /// A purge step has run.
     pub(crate) fn purged(&mut self, items: u64, left: u64) {
-        self.coverage.reach(if items > 0 { Reach::Purged } else { Reach::PurgeIdle });
+        self.coverage.reach(if items > 0 { CoveragePoint::Purged } else { CoveragePoint::PurgeIdle });
         self.half_purged = left > 0 && (items > 0 || self.half_purged);
     }
 
@@ -196,20 +209,21 @@ impl Situation {
         self.backlog = backlog;
         for container in model.containers.values() {
             self.coverage.reach(match container.default_ttl {
-                DefaultTtl::Off | DefaultTtl::Bad(_) => Reach::RestartTtlOff,
-                DefaultTtl::Never => Reach::RestartTtlNever,
-                DefaultTtl::After(_) => Reach::RestartTtlSeconds,
+                DefaultTtl::Off | DefaultTtl::Bad(_) => CoveragePoint::RestartTtlOff,
+                DefaultTtl::Never => CoveragePoint::RestartTtlNever,
+                DefaultTtl::After(_) => CoveragePoint::RestartTtlSeconds,
             });
         }
-        self.coverage.reach_if(backlog > 0, Reach::RestartWithDead);
-        self.coverage.reach_if(backlog > 0 && self.half_purged, Reach::RestartHalfPurged);
-        self.coverage.reach_if(suspect, Reach::RestartSuspect);
+        self.coverage.reach_if(backlog > 0, CoveragePoint::RestartWithExpired);
+        self.coverage.reach_if(backlog > 0 && self.half_purged, CoveragePoint::RestartHalfPurged);
+        self.coverage.reach_if(suspect, CoveragePoint::RestartSuspect);
         for (name, container) in &model.containers {
             let overdue = |item: &&Item| {
                 let deadline = deadline(container.default_ttl, item.body.ttl, item.counts_from);
                 (container.hold || item.held) && deadline.is_some_and(|deadline| deadline <= model.now)
             };
-            self.coverage.reach_if(model.visible(name).iter().any(overdue), Reach::RestartHeldPastDeadline);
+            self.coverage
+                .reach_if(model.visible(name).iter().any(overdue), CoveragePoint::RestartHeldPastDeadline);
         }
     }
 
@@ -225,9 +239,9 @@ impl Situation {
                 item.touched && written.is_some_and(|deadline| deadline <= model.now)
             };
             let outlives = model.visible(name).iter().any(outlives);
-            self.coverage.reach_if(outlives, Reach::OutlivesItsHeader);
+            self.coverage.reach_if(outlives, CoveragePoint::OutlivesItsHeader);
             let slid = model.expired(name).iter().any(|item| item.touched);
-            self.coverage.reach_if(slid, Reach::SlidItemDied);
+            self.coverage.reach_if(slid, CoveragePoint::SlidItemExpired);
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use document::{Document, parse_json};
 use engine::{
-    Backlog, Container, ContainerDefinition, Engine, Holder, Neighbours, Observation, Operation, Pace, Slice,
+    Backlog, ConcurrentUse, Container, ContainerDefinition, Engine, Observation, Operation, Owner, Pace,
+    Slice,
 };
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
@@ -27,9 +28,9 @@ const WARM_UP_MS: f64 = 60_000.0;
 const MAX_AGE: Duration = Duration::from_secs(30);
 const MAX_BACKLOG: u64 = 2;
 
-/// What users take and leave.
+/// The load of users and the resources they leave.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub struct UserLoad {
     /// Inserts in a second.
     pub inserts: f64,
     /// The share of the writer's time that they take.
@@ -38,12 +39,12 @@ pub struct Load {
     pub idle_processors: f64,
 }
 
-impl Load {
-    /// A load drawn from a seed: from an idle machine to one on which nothing is left.
-    pub fn of_seed(seed: u64) -> Load {
+impl UserLoad {
+    /// Returns a load drawn from a seed: from an idle machine to one on which nothing is left.
+    pub fn of_seed(seed: u64) -> UserLoad {
         let mut random = fastrand::Rng::with_seed(seed);
         let writing = random.f64() * 0.9;
-        Load {
+        UserLoad {
             inserts: 5.0 + random.f64() * 40.0,
             writing,
             idle_processors: (random.f64() - 0.3).max(0.0) * 2.0,
@@ -51,9 +52,9 @@ impl Load {
     }
 }
 
-/// The most that waited after the first minute.
+/// The largest backlog after the first minute.
 #[derive(Debug, Default)]
-pub struct Waited {
+pub struct WorstBacklog {
     /// Expired items that were still there.
     pub backlog: u64,
     /// How long the oldest of them had been expired.
@@ -66,7 +67,7 @@ struct World {
     engine: Engine,
     container: Arc<Container>,
     clock: Arc<ManualClock>,
-    load: Load,
+    load: UserLoad,
     now_ms: f64,
     /// Inserts that are due and not whole yet.
     owed: f64,
@@ -74,10 +75,11 @@ struct World {
 }
 
 /// Runs a load for so many seconds; says what waited, or what did not hold.
-pub fn run(load: Load, seconds: u64) -> Result<Waited, String> {
+pub fn run(load: UserLoad, seconds: u64) -> Result<WorstBacklog, String> {
     let mut world = World::new(load)?;
-    let (mut pace, mut waited, mut next_look) = (Pace::new(SHARE), Waited::default(), 0.0);
-    let mut slice = pace.next(&Observation { neighbours: Neighbours::Present, ..Observation::default() });
+    let (mut pace, mut waited, mut next_look) = (Pace::new(SHARE), WorstBacklog::default(), 0.0);
+    let mut slice =
+        pace.next(&Observation { concurrent_use: ConcurrentUse::Present, ..Observation::default() });
     while world.now_ms < seconds as f64 * 1000.0 {
         let began = world.now_ms;
         let (purged, work_ms) = world.step(slice)?;
@@ -87,7 +89,7 @@ pub fn run(load: Load, seconds: u64) -> Result<Waited, String> {
         next_look = if backlog.is_some() { world.now_ms + LOOK_MS } else { next_look };
         slice = pace.next(&Observation {
             elapsed: millis(elapsed_ms),
-            neighbours: Neighbours::Present,
+            concurrent_use: ConcurrentUse::Present,
             purged_items: purged,
             background_items: purged,
             purging: millis(work_ms),
@@ -101,7 +103,7 @@ pub fn run(load: Load, seconds: u64) -> Result<Waited, String> {
 }
 
 impl World {
-    fn new(load: Load) -> Result<World, String> {
+    fn new(load: UserLoad) -> Result<World, String> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
         let store = MemoryStore::new(ClockOptions::new(clock.clone())).map_err(text)?;
         let engine = Engine::open(Arc::new(store)).map_err(text)?;
@@ -115,7 +117,7 @@ impl World {
         Ok(World { engine, container, clock, load, now_ms: 0.0, owed: 0.0, inserted: 0 })
     }
 
-    /// One slice and the pause after it. Returns what was removed and the writer's time for that.
+    /// Runs one slice and the pause after it. Returns what was removed and the writer's time for that.
     fn step(&mut self, slice: Slice) -> Result<(u64, f64), String> {
         let report = self.engine.purge_step(slice.items).map_err(text)?;
         let work_ms = report.purged_items as f64 * REMOVAL_MS;
@@ -144,12 +146,12 @@ impl World {
         Ok(())
     }
 
-    /// What waits, and whether it may.
-    fn look(&self, waited: &mut Waited) -> Result<Backlog, String> {
+    /// Returns what waits, and whether it may.
+    fn look(&self, waited: &mut WorstBacklog) -> Result<Backlog, String> {
         let backlog = self.engine.backlog().map_err(text)?.ok_or("the purge is stopped")?;
         if self.now_ms >= WARM_UP_MS {
-            let holder = Holder::Container(Arc::clone(&self.container));
-            let living = self.engine.usage_of(&holder).map_err(text)?.living.items;
+            let owner = Owner::Container(Arc::clone(&self.container));
+            let living = self.engine.usage_of(&owner).map_err(text)?.living.items;
             if backlog.items > MAX_BACKLOG * living || backlog.age > MAX_AGE {
                 return Err(format!(
                     "{backlog:?} beside {living} living at {:.0} ms: {:?}",

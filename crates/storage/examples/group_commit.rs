@@ -1,5 +1,5 @@
-//! How much one synced commit shared by many writers gives: documents of 1 KB in six entries, one job each. And what a renewal of
-//! the clock's lease costs a request that has to wait for it.
+//! Measures how much many writers gain from sharing one synced commit: documents of 1 KB in six entries, one job each.
+//! And the cost of a lease renewal for a request that has to wait for it.
 //!
 //! `cargo run --release -p bolide-storage --example group_commit [directory]`
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// How long an empty store takes to open and close, and what the process needs with it open (Linux).
+/// Measures how long an empty store takes to open and close, and the memory of the process with it open (Linux).
 fn start(path: &Path) -> Result<(), Error> {
     for what in ["a new store", "the same again"] {
         let begin = now();
@@ -56,7 +56,7 @@ fn start(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// How long a look at the clock takes that finds the lease run out, and one that does not.
+/// Measures how long reading the clock takes when the lease has run out, and when it has not.
 fn renewals(path: &Path) -> Result<(), Error> {
     let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
     let store = EmbeddedStore::open(EmbeddedOptions::new(path, ClockOptions::new(clock.clone())))?;

@@ -1,10 +1,10 @@
-//! What should an index entry say about its item's death? Three answers, measured on the embedded store.
+//! What should an index entry say about its item's expiry? Three answers, measured on the embedded store.
 //!
 //! - `exact`: sequence, time and ttl of the item's last write (16 bytes). The entry alone decides; every write of the
 //!   item rewrites all its entries.
-//! - `bound`: time and ttl of the write that made the entry (8 bytes). It says "not dead before"; once that has
-//!   come the item's header is asked. A write rewrites only entries whose term changed.
-//! - `none`: nothing. The item's header is always asked.
+//! - `bound`: time and ttl of the write that made the entry (8 bytes). It says "not expired before"; after that the
+//!   item's header is read. A write rewrites only entries whose term changed.
+//! - `none`: nothing. The item's header is always read.
 //!
 //! Commits are buffered and pipelined, so that the figures show what the entries cost, not the disk's sync. CPU time
 //! is the whole process's, flushes and compactions included, some of which spill into the next phase. Counts are the
@@ -25,17 +25,17 @@ const ITEMS: u64 = 200_000;
 const REPLACES: u64 = 50_000;
 const TERMS: u16 = 10;
 const BODY_BYTES: usize = 1024;
-/// A count looks at this share of one term's entries.
+/// The share of one term's entries that a count reads.
 const COUNTED: u64 = ITEMS / 10;
 const ROUNDS: usize = 3;
 const COUNTS: usize = 5;
-/// Jobs on their way at the same time.
+/// Jobs in flight at the same time.
 const WINDOW: usize = 256;
 
 const WRITTEN: u32 = 1_000_000;
 const REPLACED: u32 = WRITTEN + 50;
 const ALL_LIVE: u32 = REPLACED + 10;
-/// Odd items live this long, even ones practically for ever.
+/// Odd items expire after this time, even ones practically never.
 const SHORT_TTL: u32 = 100;
 const LONG_TTL: u32 = 1_000_000;
 const HALF_DEAD: u32 = WRITTEN + 10_000;
@@ -111,7 +111,7 @@ fn measure(path: &Path, entry: Entry) -> Result<[f64; ROWS.len()], Error> {
     let changed = cpu(|| write_all(&store, some(), move |tx, item| replace(tx, entry, item, true)))?;
     let wall = begin.elapsed().as_secs_f64() * 1e6 / (ITEMS + 2 * REPLACES) as f64;
     store.close()?;
-    // Twice, so that what the first start found to compact is compacted.
+    // Twice, so that everything the first start found to compact is compacted.
     open(path)?.close()?;
     let store = open(path)?;
     let live = best_count(&store, entry, ALL_LIVE, false, COUNTED)?;
@@ -139,7 +139,7 @@ fn open(path: &Path) -> Result<EmbeddedStore, Error> {
     EmbeddedStore::open(options)
 }
 
-/// One job per item, some on their way at the same time.
+/// One job per item, some in flight at the same time.
 fn write_all(
     store: &dyn Store,
     items: impl Iterator<Item = u64>,
@@ -171,7 +171,7 @@ fn replace(transaction: &mut Transaction<'_>, entry: Entry, item: u64, change: b
     let new_version = if change { version.wrapping_add(1) } else { version };
     transaction.put(Keyspace::Item, item_key(item), body(&header, item, new_version));
     if change {
-        // The term that changes is the last; the count looks at the first.
+        // The term that changes is the last; the count reads the first.
         transaction.remove(Keyspace::Index, index_key(TERMS - 1, item, version));
         transaction.put(Keyspace::Index, index_key(TERMS - 1, item, new_version), entry.value(&header));
     }
@@ -193,7 +193,7 @@ fn best_count(store: &dyn Store, entry: Entry, time: u32, passed: bool, expected
     Ok(best)
 }
 
-/// Counts the living in a tenth of one term's entries; microseconds per entry looked at.
+/// Counts the live items in a tenth of one term's entries; returns microseconds per entry read.
 fn count(store: &dyn Store, entry: Entry, time: u32, passed: bool, expected: u64) -> Result<f64, Error> {
     let snapshot = store.snapshot()?;
     let begin = now();
@@ -246,7 +246,7 @@ fn alive(time_and_ttl: &[u8], now: u32) -> bool {
     number(0) + number(4) > now
 }
 
-/// The header, the version of the last term, and a body of which about half can be compressed.
+/// The header, the version of the last term, and a body that compresses to about half.
 fn body(header: &[u8; 16], item: u64, version: u8) -> Vec<u8> {
     let mut body = Vec::with_capacity(header.len() + 1 + BODY_BYTES);
     body.extend(header);

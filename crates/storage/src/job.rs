@@ -1,4 +1,4 @@
-//! What a store runs: work with a verdict, a priority, and how far its commit must get.
+//! Jobs, the units of work that a store runs: each has a verdict, a priority and a durability.
 
 use crate::{Result, Transaction};
 
@@ -7,45 +7,46 @@ use crate::{Result, Transaction};
 pub enum Verdict {
     /// Commit them.
     Commit,
-    /// Forget them, and the sequences taken.
+    /// Discard them, and the sequences taken.
     Abort,
 }
 
-/// How far a commit must get before it is answered.
+/// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Onto the disk, with all that was written before.
-    Synced,
-    /// Out of our hands: a crash of the system may undo it, of the process not. It becomes durable with the next commit that is
-    /// synced, always before what comes later.
-    Written,
+pub enum Durability {
+    /// Power loss: the group is synced to disk, with everything written before it, before it is acknowledged.
+    Sync,
+    /// The end of this process, but not a crash of the operating system. A buffered commit becomes durable with the next synced
+    /// one, and always before anything committed after it.
+    Buffered,
 }
 
-/// When a job runs, among others that wait.
+/// When a job runs, relative to others that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// In the order of submission.
     Normal,
-    /// When no other work waits, so that it uses the writer's idle moments. On a writer that has none it runs after a few
-    /// groups, as the last job of one, so that it shares that group's sync.
+    /// When no other work waits, so that it uses the writer's idle time. On a busy writer it runs after a few groups,
+    /// as the last job of one, so that it shares that group's sync.
     Background,
 }
 
-/// Work that runs while its lanes are held. It must not call the store it runs in.
+/// A unit of work that runs while its lanes are held. It must not call the store it runs in.
 pub trait Job: Send {
     /// Reads and writes. A panic counts as [`Verdict::Abort`] and fails this job alone.
     fn run(&mut self, transaction: &mut Transaction<'_>) -> Verdict;
 
-    /// Called once, when the job's group is durable or has failed; also after an abort, since what the
-    /// job read may have been written by a neighbour that was not durable yet.
+    /// Reports the outcome, once, when the job's group is durable or has failed; also after an abort, since the job may
+    /// have read what an earlier job of its group wrote, which was not durable yet.
     fn done(self: Box<Self>, outcome: Result<()>);
 
-    /// How far its group must get at least. What need not be synced is found again and done again if a crash undoes it.
-    fn extent(&self) -> Extent {
-        Extent::Synced
+    /// Returns the least durability of its group. Work that need not be synced is found and repeated after a crash that
+    /// undoes it.
+    fn durability(&self) -> Durability {
+        Durability::Sync
     }
 
-    /// When it runs, among others that wait.
+    /// Returns when the job runs, relative to others that wait.
     fn priority(&self) -> Priority {
         Priority::Normal
     }

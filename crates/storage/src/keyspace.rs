@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-/// One of the ordered maps a store consists of. What the keys mean is the engine's business.
+/// One of the ordered maps that a store consists of. The engine defines the meaning of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Keyspace {
     /// Databases, containers and their policies.
@@ -21,16 +21,16 @@ pub enum Keyspace {
     Feed,
     /// Counters of items and bytes.
     Counter,
-    /// What sessions have done already.
+    /// Receipts of what sessions have already done.
     Receipt,
     /// The feed of all versions and deletes.
     History,
-    /// What was purged, when and why.
+    /// The deletion record: what was purged, when and why.
     Deletion,
 }
 
 impl Keyspace {
-    /// All of them; the position in this list is the keyspace's number.
+    /// All keyspaces; the position in this list is the keyspace's number.
     pub const ALL: [Self; 11] = [
         Self::Catalog,
         Self::Item,
@@ -45,7 +45,7 @@ impl Keyspace {
         Self::Deletion,
     ];
 
-    /// The name on disk and in messages.
+    /// Returns the name on disk and in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Catalog => "catalog",
@@ -62,8 +62,8 @@ impl Keyspace {
         }
     }
 
-    /// Whether an entry of it is there because a user stores something, and takes room for as long as that is there.
-    pub(crate) const fn holds_what_users_store(self) -> bool {
+    /// Returns whether its entries exist because a user stores something, and take space for as long as that is stored.
+    pub(crate) const fn holds_user_data(self) -> bool {
         matches!(self, Self::Item | Self::Index)
     }
 
@@ -96,36 +96,36 @@ impl KeyRange {
         Self { start: Bound::Unbounded, end: Bound::Unbounded }
     }
 
-    /// From `start` on, up to and without `end`.
+    /// The keys from `start` up to but excluding `end`.
     pub fn between(start: impl Into<Vec<u8>>, end: impl Into<Vec<u8>>) -> Self {
         Self { start: Bound::Included(start.into()), end: Bound::Excluded(end.into()) }
     }
 
-    /// From `start` on.
+    /// The keys from `start` on.
     pub fn from(start: impl Into<Vec<u8>>) -> Self {
         Self { start: Bound::Included(start.into()), end: Bound::Unbounded }
     }
 
-    /// Every key that begins with `prefix`.
+    /// The keys that begin with `prefix`.
     pub fn prefix(prefix: impl Into<Vec<u8>>) -> Self {
         let start = prefix.into();
         let end = after_prefix(&start).map_or(Bound::Unbounded, Bound::Excluded);
         Self { start: Bound::Included(start), end }
     }
 
-    /// The same range without `key` and all before it: where a forward scan goes on.
+    /// The same range without `key` and everything before it, from which a forward scan continues.
     #[must_use]
     pub fn after(self, key: impl Into<Vec<u8>>) -> Self {
         Self { start: Bound::Excluded(key.into()), end: self.end }
     }
 
-    /// The same range without `key` and all behind it: where a backward scan goes on.
+    /// The same range without `key` and everything after it, from which a backward scan continues.
     #[must_use]
     pub fn before(self, key: impl Into<Vec<u8>>) -> Self {
         Self { start: self.start, end: Bound::Excluded(key.into()) }
     }
 
-    /// Whether `key` lies in the range.
+    /// Returns whether `key` lies in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         let after_start = match &self.start {
             Bound::Included(start) => key >= start.as_slice(),
@@ -140,7 +140,7 @@ impl KeyRange {
         after_start && before_end
     }
 
-    /// Whether the bounds leave no room for any key; ordered maps panic on such ranges.
+    /// Returns whether no key lies between the bounds; ordered maps panic on such ranges.
     pub fn is_empty(&self) -> bool {
         match (&self.start, &self.end) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -152,13 +152,13 @@ impl KeyRange {
         }
     }
 
-    /// The bounds, borrowed.
+    /// Returns the bounds, borrowed.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.start.as_ref().map(Vec::as_slice), self.end.as_ref().map(Vec::as_slice))
     }
 }
 
-/// The smallest byte string behind everything that begins with `prefix`, if there is one.
+/// Returns the smallest byte string after everything that begins with `prefix`, if there is one.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xFF)?;
     let mut end = prefix[..=last].to_vec();

@@ -1,8 +1,8 @@
-//! Which slices of the key space a transaction touches.
+//! Lanes: the parts of the key space that a transaction touches.
 //!
-//! The embedded and the memory store run one transaction at a time, so lanes cost them nothing and
-//! protect nothing; a store with several writers holds exactly these lanes while a job runs, taken in
-//! ascending order so that two jobs never wait for each other.
+//! The embedded and the memory store run one transaction at a time, so lanes cost them nothing and protect nothing. A
+//! store with several writers locks exactly these lanes while a job runs, in ascending order so that two jobs never
+//! deadlock.
 
 /// A set of lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,17 +15,17 @@ enum Set {
 }
 
 impl Lanes {
-    /// The lane of one logical partition.
+    /// Creates the lane of one logical partition.
     pub fn one(lane: u64) -> Self {
         Self(Set::Some(vec![lane]))
     }
 
-    /// Every lane there is or will be: changes to the catalog.
+    /// Creates the set of all lanes, existing and future: for changes to the catalog.
     pub const fn all() -> Self {
         Self(Set::All)
     }
 
-    /// The lanes in ascending order, or `None` for all.
+    /// Returns the lanes in ascending order, or `None` for all.
     pub fn numbers(&self) -> Option<&[u64]> {
         match &self.0 {
             Set::All => None,

@@ -1,17 +1,18 @@
 //! Ordered bytes with atomic, durable commits, consistent snapshots and a guarded clock.
 //!
-//! This crate knows keys and values, not documents; what the bytes mean is the engine's business. The door is
-//! [`Store`]: [`Store::snapshot`] to read, [`transact`] to write, [`Store::now`] for the time. Two stores stand
-//! behind it, [`MemoryStore`] and [`EmbeddedStore`], and one test suite that compares them step by step.
+//! This crate knows keys and values, not documents; the engine defines what the bytes mean. The interface is [`Store`]:
+//! [`Store::snapshot`] to read, [`transact`] to write, [`Store::now`] for the time. It has two implementations,
+//! [`MemoryStore`] and [`EmbeddedStore`], and one test suite that compares them step by step.
 //!
-//! A transaction is a function that runs while nobody else writes: it sees the current state, the time and the next
-//! sequence, so there is no window between check and commit and nothing to retry. Its [`Ticket`] resolves once the
-//! outcome is durable.
+//! A transaction is a function that runs while no other one writes: it sees the current state, the time and the next
+//! sequence, so there is no gap between check and commit and nothing to retry. Its [`Ticket`] resolves once the outcome
+//! is durable.
 
 mod backup;
 mod clock;
 mod embedded;
 mod error;
+mod free_space;
 mod job;
 mod keyspace;
 mod lanes;
@@ -20,7 +21,6 @@ mod memory;
 mod overlay;
 mod read;
 mod record;
-mod room;
 mod scratch;
 mod store;
 mod sync;
@@ -35,19 +35,19 @@ pub use clock::{
     BootId, ClockOffset, ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, TestClock,
     WallClock,
 };
-pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
+pub use embedded::{EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
-pub use job::{Extent, Job, Priority, Verdict};
+pub use free_space::FreeSpace;
+pub use job::{Durability, Job, Priority, Verdict};
 pub use keyspace::{Direction, KeyRange, Keyspace};
 pub use lanes::Lanes;
 pub use load::WriterLoad;
 pub use memory::{CrashMode, MemoryDisk, MemoryStore};
 pub use read::{Read, Scan, Snapshot};
 pub use record::FORMAT;
-pub use room::Room;
 pub use scratch::Scratch;
 pub use store::{Scrubbed, Stats, Store};
 pub use ticket::Ticket;
 pub use time::Time;
-pub use transact::{transact, transact_in_background, transact_noting, transact_to};
+pub use transact::{transact, transact_in_background, transact_noting, transact_with};
 pub use transaction::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Transaction};

@@ -1,10 +1,10 @@
 //! The writes of a group that are not committed yet, laid over the state they will be committed onto.
 //!
-//! A job writes straight into the group's overlay, so that a reader needs to merge two layers only. Each entry knows which
-//! job wrote it last, and a job keeps what it found of earlier jobs where it wrote, so that a job that fails leaves no
-//! trace. Taking back walks over the whole overlay; failures after a write are rare, and a log of every key would cost
-//! every successful write an allocation. The alternative, a third layer per job that is copied down when the job
-//! succeeds, costs every scan and every successful write something.
+//! A job writes straight into the group's overlay, so that a reader merges only two layers. Each entry records the job
+//! that wrote it last, and a job keeps the earlier jobs' entries that it overwrites, so that a failed job leaves no
+//! trace. Undoing scans the whole overlay; failures after a write are rare, and a log of every key would cost every
+//! successful write an allocation. The alternative, a third layer per job that is copied down when the job succeeds,
+//! costs every scan and every successful write something.
 
 use crate::{Direction, KeyRange, Keyspace, Read, Result, Scan};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::iter::Peekable;
 
-/// What an entry will be: a value, or gone.
+/// The new value of an entry; `None` removes it.
 pub(crate) type Change = Option<Bytes>;
 
 /// Uncommitted writes of all keyspaces.
@@ -23,25 +23,25 @@ pub(crate) struct Overlay {
     jobs: u64,
 }
 
-/// What an entry will be, and the job that said so.
+/// The new value of an entry, and the job that wrote it.
 #[derive(Debug, Clone)]
 struct Written {
     change: Change,
     job: u64,
 }
 
-/// How to take back what one job, or a part of it, wrote.
+/// How to undo the writes of one job, or of a part of it.
 #[derive(Debug)]
 pub(crate) struct Undo {
     job: u64,
-    /// Whether it wrote where no job before it had.
+    /// Whether it wrote keys that no earlier job had written.
     wrote_new: bool,
-    /// What jobs before it had written where it wrote.
+    /// The earlier jobs' entries that it overwrote.
     overwritten: Vec<(Keyspace, Bytes, Written)>,
 }
 
 impl Overlay {
-    /// Begins another job, or a part of the one that runs.
+    /// Begins another job, or a part of the running one.
     pub(crate) fn begin(&mut self) -> Undo {
         self.jobs += 1;
         Undo { job: self.jobs, wrote_new: false, overwritten: Vec::new() }
@@ -61,7 +61,7 @@ impl Overlay {
             }
             Entry::Occupied(mut place) => {
                 let before = place.insert(written);
-                // Later numbers are of parts of this job that have succeeded.
+                // Larger numbers belong to parts of this job that have succeeded.
                 if before.job < undo.job {
                     undo.overwritten.push((keyspace, place.key().clone(), before));
                 }
@@ -69,7 +69,8 @@ impl Overlay {
         }
     }
 
-    /// Takes back everything that the job or part of `undo` wrote, which is the last that began. The byte count stays: it only bounds the group.
+    /// Undoes everything that the job or part of `undo` wrote, which must be the last that began. The byte count stays:
+    /// it only bounds the group.
     pub(crate) fn take_back(&mut self, undo: Undo) {
         for (keyspace, key, before) in undo.overwritten {
             self.maps[keyspace.number()].insert(key, before);
@@ -81,14 +82,14 @@ impl Overlay {
         }
     }
 
-    /// Makes what a part wrote the writes of the job that it is a part of.
+    /// Merges the writes of a part into those of its job.
     pub(crate) fn merge(part: Undo, job: &mut Undo) {
         job.wrote_new |= part.wrote_new;
         let of_others = |(_, _, before): &(Keyspace, Bytes, Written)| before.job < job.job;
         job.overwritten.extend(part.overwritten.into_iter().filter(of_others));
     }
 
-    /// Bytes written so far, overwritten ones included.
+    /// Returns the bytes written so far, overwritten ones included.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -103,8 +104,8 @@ impl Overlay {
         })
     }
 
-    /// The same, with keys and small values of a keyspace in one piece of memory. A memtable that keeps them is made and
-    /// freed in fewer pieces, which is a good part of what a small entry costs.
+    /// Returns the changes with keys and small values of a keyspace in one allocation. A memtable that keeps them is
+    /// built and freed in fewer pieces, which is a good part of the cost of a small entry.
     pub(crate) fn into_packed_changes(self) -> impl Iterator<Item = (Keyspace, Bytes, Change)> {
         Keyspace::ALL.into_iter().zip(self.maps).flat_map(|(keyspace, map)| {
             let mut pack = Pack::of(&map);
@@ -116,12 +117,12 @@ impl Overlay {
         })
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.maps.iter().map(BTreeMap::len).sum()
     }
 
-    /// The entries of `base` as they will be once this overlay is committed.
+    /// Returns the entries of `base` as they will be once this overlay is committed.
     pub(crate) fn scan<'a>(
         &'a self,
         base: &'a dyn Read,
@@ -146,10 +147,10 @@ impl Overlay {
     }
 }
 
-/// Values up to this size are packed; the memory of larger ones is their own.
+/// The largest value that is packed; larger ones keep their own allocation.
 const SMALL_VALUE_BYTES: usize = 1024;
 
-/// Keys and small values, one behind the other, handed out in the same order.
+/// Keys and small values in one allocation, taken out in the same order.
 struct Pack(Bytes);
 
 impl Pack {
@@ -165,7 +166,7 @@ impl Pack {
         Pack(bytes.into())
     }
 
-    /// The packed twin of `next`.
+    /// Returns the packed copy of `next`.
     fn take(&mut self, next: &Bytes) -> Bytes {
         let taken = self.0.split_to(next.len());
         debug_assert_eq!(taken, next, "entries are taken in the order in which they were packed");
@@ -181,7 +182,7 @@ fn is_small(value: &Bytes) -> bool {
     value.len() <= SMALL_VALUE_BYTES
 }
 
-/// Two walks in the same direction as one; the overlay's word counts.
+/// Merges two scans in the same direction; the overlay's entries take precedence.
 struct Merge<'a> {
     changes: Peekable<Box<dyn Iterator<Item = (&'a Bytes, &'a Change)> + 'a>>,
     base: Peekable<Scan<'a>>,
@@ -189,7 +190,7 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// Whether the base's next entry comes strictly before the overlay's, and whether both are the same key.
+    /// Returns whether the base's next entry comes strictly before the overlay's, and whether both have the same key.
     fn base_is_next(&mut self) -> (bool, bool) {
         let Some(base) = self.base.peek() else { return (false, false) };
         let Ok((base_key, _)) = base else { return (true, false) };

@@ -25,8 +25,8 @@ use crate::{Error, Result, Time};
 /// The format this program writes: the layout of this record and all that the engine puts beside it.
 pub const FORMAT: u32 = 10;
 
-/// The formats this program reads. A store of an older one becomes one of [`FORMAT`] with its first commit; what that takes
-/// beyond this record is the engine's business.
+/// The formats this program reads. The first commit converts an older store to [`FORMAT`]; the engine converts
+/// everything beyond this record.
 pub(crate) const READABLE: std::ops::RangeInclusive<u32> = 1..=FORMAT;
 
 /// The first format whose record names the boot of the machine.

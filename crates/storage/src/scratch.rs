@@ -1,7 +1,7 @@
-//! A private draft of the store: a snapshot with writes over it that only their owner sees and nobody commits.
+//! A private draft of the store: a snapshot with uncommitted writes over it that only their owner sees.
 //!
-//! The same functions that run as transactions can be run over a draft, to see what they would do. What they wrote is read
-//! back through the draft; it never reaches the store. All of them see one time and one snapshot.
+//! A function that runs as a transaction can also run over a draft, to find out what it would do. Its writes are read
+//! back through the draft and never reach the store. All reads see one time and one snapshot.
 
 use crate::clock::Moment;
 use crate::overlay::Overlay;
@@ -18,13 +18,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// An empty draft over a snapshot, at a time. Functions take sequences behind `sequence`, which should be beyond all that
-    /// the snapshot holds; they mean nothing outside.
+    /// Creates an empty draft over a snapshot, at a time. Functions take sequences after `sequence`, which should be
+    /// beyond all in the snapshot; they have no meaning outside the draft.
     pub fn new(base: Arc<dyn Snapshot>, clock: ClockStatus, sequence: u64) -> Self {
         Self { base, overlay: Overlay::default(), moment: clock.into(), sequence }
     }
 
-    /// Runs a function as if it were a transaction; an `Err` takes its writes back.
+    /// Runs a function as if it were a transaction; an `Err` undoes its writes.
     pub fn run<R, E: From<crate::Error>>(
         &mut self,
         run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
@@ -42,7 +42,7 @@ impl Scratch {
         }
     }
 
-    /// Bytes written so far, overwritten ones included.
+    /// Returns the bytes written so far, overwritten ones included.
     pub fn bytes(&self) -> usize {
         self.overlay.bytes()
     }
@@ -71,7 +71,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_draft_sees_its_own_writes_and_nobody_else_does() {
+    fn only_a_draft_sees_its_own_writes() {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(9)));
         let store = MemoryStore::open(MemoryDisk::new(), ClockOptions::new(clock)).unwrap();
         let put = |key: &'static [u8]| {

@@ -1,114 +1,115 @@
-//! The door: what a store can do.
+//! The interface of a store.
 
-use crate::{Backup, ClockStatus, Job, Keyspace, Lanes, Result, Room, Snapshot, Time, WriterLoad};
+use crate::{Backup, ClockStatus, FreeSpace, Job, Keyspace, Lanes, Result, Snapshot, Time, WriterLoad};
 use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
 ///
-/// A job that was answered with `Ok` survives a crash, unless it [asks for less](Job::extent); one that was not either
-/// happened whole or not at all.
-/// Reads never wait for writes. No method may be called from inside a job.
+/// An acknowledged job survives a crash, unless it [asks for less](Job::durability); any other job happened completely
+/// or not at all. Reads never wait for writes. No method may be called from inside a job.
 pub trait Store: Send + Sync {
-    /// The store as it is now: everything answered before this call is in it.
+    /// Returns a snapshot of the store, which includes everything acknowledged before this call.
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 
-    /// A state, its sequence, and a time for which it holds: whatever is in it was written by then, and whatever is written
-    /// afterwards is not of an earlier time. So nobody finds by the one that an item is dead which the other keeps alive (T13).
+    /// Returns a sequence, a snapshot and a time that belong together: everything in the snapshot was written by that
+    /// time, and everything written later has no earlier time. So the time never shows an item as expired that a write
+    /// visible in the snapshot keeps alive (T13).
     fn snapshot_now(&self) -> Result<(u64, Arc<dyn Snapshot>, Time)> {
         loop {
             let (commits, sequence) = (self.commits(), self.last_sequence());
             let (snapshot, now) = (self.snapshot()?, self.now()?);
-            // The time stands still while a commit is on its way; one that came between the two is in neither.
+            // Time stands still while a commit is pending; one that came between the two calls is in neither.
             if self.commits() == commits {
                 return Ok((sequence, snapshot, now));
             }
         }
     }
 
-    /// Hands over a job. Jobs run one after another, those of one [priority](Job::priority) in the order of submission.
+    /// Submits a job. Jobs run one after another, those of one [priority](Job::priority) in the order of submission.
     /// Blocks only while the queue of waiting jobs is full.
     fn submit(&self, lanes: Lanes, job: Box<dyn Job>);
 
-    /// The sequence of the newest commit.
+    /// Returns the sequence of the newest commit.
     fn last_sequence(&self) -> u64;
 
-    /// How many commits are in a snapshot that is taken now.
+    /// Returns the number of commits in a snapshot taken now.
     fn commits(&self) -> u64;
 
-    /// The time now. It never goes back, not even over a crash (T13). Rarely waits for one commit.
+    /// Returns the time now. It never goes back, not even over a crash (T13). Rarely waits for one commit.
     fn now(&self) -> Result<Time> {
         Ok(self.clock_status()?.now)
     }
 
-    /// The state of the clock.
+    /// Returns the status of the clock.
     fn clock_status(&self) -> Result<ClockStatus>;
 
-    /// An operator takes the wall clock's word: the clock is no longer suspect (T34). If the wall clock has come back from a
-    /// leap found at start, its word is that the leap was wrong, and the time falls back to the trusted time. Nothing happens
-    /// if the clock is not suspect.
+    /// Accepts the wall clock by decision of the operator: the clock is no longer suspect (T34). If the wall clock has
+    /// come back from a leap found at start, the leap counts as wrong, and the time falls back to the trusted time. Has
+    /// no effect if the clock is not suspect.
     fn accept_clock(&self) -> Result<ClockStatus>;
 
-    /// An operator rejects the leap (T34). After a leap found at start the time falls back to the trusted time:
-    /// only a decision of the operator makes it do so. Nothing happens if the clock is not suspect.
+    /// Rejects the leap by decision of the operator (T34). After a leap found at start the time falls back to the
+    /// trusted time; nothing else makes it fall back. Has no effect if the clock is not suspect.
     fn reject_clock(&self) -> Result<ClockStatus>;
 
-    /// Moves the test clock forward (T29); durable when it returns.
+    /// Advances the test clock (T29); durable when it returns.
     fn advance_clock(&self, seconds: u64) -> Result<Time>;
 
-    /// Figures for operators.
+    /// Returns statistics for operators.
     fn stats(&self) -> Stats;
 
-    /// How many snapshots were taken and jobs run since the store was opened. Who makes way for users looks at it often.
+    /// Returns the number of snapshots taken and jobs run since the store was opened. Background work that yields to
+    /// users polls it.
     fn operations(&self) -> u64;
 
-    /// How busy the writer is. A store without a writer thread is never busy.
+    /// Returns the load of the writer. A store without a writer thread is never busy.
     fn writer_load(&self) -> WriterLoad {
         WriterLoad::default()
     }
 
-    /// Gets what was removed from these keyspaces before this call out of the files for good (T24). It takes long, writes much
-    /// and may be called from any thread; reading and writing go on meanwhile.
+    /// Removes entries deleted from these keyspaces before this call from the files for good (T24). It takes long,
+    /// writes much and may be called from any thread; reads and writes continue meanwhile.
     fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed>;
 
-    /// The store as it is now, to be kept elsewhere: everything answered before this call is in it. It holds space back while
-    /// it lives, as a snapshot does.
+    /// Returns a backup of the store, which includes everything acknowledged before this call. It holds disk space back
+    /// while it is open, as a snapshot does.
     fn backup(&self) -> Result<Backup>;
 
-    /// Finishes waiting jobs, stores the exact time, flushes and lets go of the data. May be called again.
+    /// Finishes waiting jobs, stores the exact time, flushes and releases the data. May be called again.
     fn close(&self) -> Result<()>;
 }
 
-/// Figures of a running store.
+/// Statistics of a running store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Bytes on disk, journal included; of a memory store the bytes of keys and values.
     pub disk_bytes: u64,
     /// Bytes of the journal on disk.
     pub journal_bytes: u64,
-    /// Commits since the store was opened; one serves many jobs.
+    /// Commits since the store was opened; one commit serves many jobs.
     pub commits: u64,
     /// Jobs run since the store was opened.
     pub jobs: u64,
     /// Whether writes have stopped after a failure.
     pub poisoned: bool,
-    /// Whether tables cannot be merged now; that is tried again until it succeeds.
-    pub merging_fails: bool,
-    /// What is left on the disk; none if there is no disk, or the system does not tell.
-    pub room: Option<Room>,
+    /// Whether compactions fail at present; they are retried until one succeeds.
+    pub compaction_fails: bool,
+    /// The free space on the disk; `None` if there is no disk, or the system does not report it.
+    pub free_space: Option<FreeSpace>,
 }
 
 impl Stats {
-    /// Whether everything is written that users ask for.
+    /// Returns whether all writes of users are accepted.
     pub fn is_writable(&self) -> bool {
-        !self.poisoned && !self.room.is_some_and(Room::is_short)
+        !self.poisoned && !self.free_space.is_some_and(FreeSpace::is_low)
     }
 }
 
-/// What a scrub came to.
+/// The outcome of a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scrubbed {
-    /// No file has any of it.
+    /// No file holds any of the removed bytes.
     Done,
-    /// Somebody who began to read before may still see it, so files had to stay: it must be done again.
+    /// An open snapshot from before may still read them, so files had to stay: the scrub must be repeated.
     Held,
 }

@@ -1,5 +1,5 @@
-//! Locks, counters and threads of the writer and its tickets, named in one place: `proof/model` puts those of a model checker
-//! there, which tries the orders in which threads may come.
+//! Locks, counters and threads of the writer and its tickets, named in one place: `proof/model` replaces them with
+//! those of a model checker, which tries different orders of threads.
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use real::{AtomicU64, Condvar, JoinHandle, Mutex, spawn};
@@ -19,7 +19,7 @@ mod real {
     }
 }
 
-/// The model checker's, with the same doors.
+/// The model checker's, with the same interface.
 #[cfg(feature = "shuttle")]
 mod modelled {
     pub(crate) use shuttle::sync::atomic::AtomicU64;
@@ -31,7 +31,7 @@ mod modelled {
     #[derive(Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
-    /// It has no lock only while it waits.
+    /// Holds no lock only while it waits.
     pub(crate) struct MutexGuard<'a, T>(Option<shuttle::sync::MutexGuard<'a, T>>);
 
     impl<T> Mutex<T> {

@@ -1,4 +1,4 @@
-//! A result that is not there yet: waited for by a thread, or awaited by a task of any runtime.
+//! Results that are not available yet: a thread waits for one, or a task of any runtime awaits it.
 
 use crate::sync::{Condvar, Mutex};
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 #[must_use = "a transaction is known to be durable only when its ticket resolves"]
 pub struct Ticket<T>(Arc<Shared<T>>);
 
-/// The other end of a ticket.
+/// The sending end of a ticket.
 pub(crate) struct Resolver<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
@@ -24,7 +24,7 @@ enum State<T> {
     Taken,
 }
 
-/// A ticket and the means to resolve it.
+/// Creates a ticket and its resolver.
 pub(crate) fn ticket<T>() -> (Resolver<T>, Ticket<T>) {
     let shared = Arc::new(Shared { state: Mutex::new(State::Waiting(None)), resolved: Condvar::new() });
     (Resolver(Arc::clone(&shared)), Ticket(shared))
@@ -41,12 +41,12 @@ impl<T> Resolver<T> {
 }
 
 impl<T> Ticket<T> {
-    /// A ticket whose result is known already: a request refused before it was submitted.
+    /// Creates a ticket with a known result, for a request refused before it was submitted.
     pub fn ready(value: T) -> Self {
         Self(Arc::new(Shared { state: Mutex::new(State::Resolved(value)), resolved: Condvar::new() }))
     }
 
-    /// Blocks this thread until the result is there. Never call it inside a job.
+    /// Blocks this thread until the result is available. Never call it inside a job.
     pub fn wait(self) -> T {
         let mut state = self.0.state.lock();
         loop {
@@ -71,7 +71,7 @@ impl<T> Future for Ticket<T> {
     }
 }
 
-/// The result, if it is there; only a future that was polled past its end finds it taken.
+/// Takes the result, if available; only a future polled after completion finds it taken.
 fn take<T>(state: &mut State<T>) -> Option<T> {
     match std::mem::replace(state, State::Taken) {
         State::Resolved(value) => Some(value),

@@ -12,50 +12,50 @@ impl Time {
     /// The end of the year 9999: no clock is moved beyond it.
     pub const LAST: Self = Self(253_402_300_799_999);
 
-    /// The instant this many milliseconds after the epoch.
+    /// Creates the instant this many milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// The instant this many seconds after the epoch; the far future stays the far future.
+    /// Creates the instant this many seconds after the epoch, saturating.
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds.saturating_mul(1000))
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn millis(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down: the unit of `_ts`.
+    /// Returns the whole seconds since the epoch, rounded down: the unit of `_ts`.
     pub const fn seconds(self) -> u64 {
         self.0 / 1000
     }
 
-    /// This instant and `millis` more, at most the end of time.
+    /// Adds `millis`, saturating at the end of time.
     #[must_use]
     pub const fn plus_millis(self, millis: u64) -> Self {
         Self(self.0.saturating_add(millis))
     }
 
-    /// This instant less `millis`, at least the epoch.
+    /// Subtracts `millis`, saturating at the epoch.
     #[must_use]
     pub const fn minus_millis(self, millis: u64) -> Self {
         Self(self.0.saturating_sub(millis))
     }
 
-    /// This instant and `duration` more, at most the end of time.
+    /// Adds `duration`, saturating at the end of time.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         self.plus_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Milliseconds from `earlier` to this instant, zero if it is not earlier.
+    /// Returns the milliseconds from `earlier` to this instant; zero if it is not earlier.
     pub const fn millis_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Milliseconds by which this instant is ahead of `other`; negative if it is behind.
+    /// Returns the milliseconds by which this instant is ahead of `other`; negative if it is behind.
     pub fn millis_ahead_of(self, other: Self) -> i64 {
         let distance = i64::try_from(self.0.abs_diff(other.0)).unwrap_or(i64::MAX);
         if self < other { -distance } else { distance }

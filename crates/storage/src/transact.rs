@@ -1,7 +1,7 @@
-//! Transactions as functions: the convenient way to hand a store its work.
+//! Transactions as functions, the convenient way to submit a job.
 
 use crate::ticket::{Resolver, Ticket, ticket};
-use crate::{Error, Extent, Job, Lanes, Priority, Result, Store, Transaction, Verdict};
+use crate::{Durability, Error, Job, Lanes, Priority, Result, Store, Transaction, Verdict};
 
 /// Runs `run` as a transaction; an `Err` aborts it. The ticket resolves once the outcome is durable.
 pub fn transact<R, E>(
@@ -13,11 +13,11 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    transact_to(store, lanes, Extent::Synced, run)
+    transact_with(store, lanes, Durability::Sync, run)
 }
 
-/// As [`transact`]; `note` is called with what was answered once that is durable, and before the ticket resolves. It runs on the
-/// store's writer thread: it must be brief and not call the store.
+/// Runs `run` as [`transact`] does, and calls `note` with its answer once that is durable, before the ticket resolves.
+/// `note` runs on the store's writer thread: it must be brief and must not call the store.
 pub fn transact_noting<R, E>(
     store: &dyn Store,
     lanes: Lanes,
@@ -28,41 +28,41 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    submit(store, lanes, (Extent::Synced, Priority::Normal), run, note)
+    submit(store, lanes, (Durability::Sync, Priority::Normal), run, note)
 }
 
-/// As [`transact`]; the ticket resolves once the outcome has got so far.
-pub fn transact_to<R, E>(
+/// Runs `run` as [`transact`] does, with this durability.
+pub fn transact_with<R, E>(
     store: &dyn Store,
     lanes: Lanes,
-    extent: Extent,
+    durability: Durability,
     run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
 ) -> Ticket<std::result::Result<R, E>>
 where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    submit(store, lanes, (extent, Priority::Normal), run, |_| ())
+    submit(store, lanes, (durability, Priority::Normal), run, |_| ())
 }
 
-/// As [`transact_to`], with [background priority](Priority::Background).
+/// Runs `run` as [`transact_with`] does, with [background priority](Priority::Background).
 pub fn transact_in_background<R, E>(
     store: &dyn Store,
     lanes: Lanes,
-    extent: Extent,
+    durability: Durability,
     run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
 ) -> Ticket<std::result::Result<R, E>>
 where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    submit(store, lanes, (extent, Priority::Background), run, |_| ())
+    submit(store, lanes, (durability, Priority::Background), run, |_| ())
 }
 
 fn submit<R, E>(
     store: &dyn Store,
     lanes: Lanes,
-    (extent, priority): (Extent, Priority),
+    (durability, priority): (Durability, Priority),
     run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
     note: impl FnOnce(&R) + Send + 'static,
 ) -> Ticket<std::result::Result<R, E>>
@@ -76,7 +76,7 @@ where
         note: Some(note),
         answer: None,
         resolver: Some(resolver),
-        extent,
+        durability,
         priority,
     };
     store.submit(lanes, Box::new(job));
@@ -89,7 +89,7 @@ struct Function<F, N, R, E: From<Error>> {
     note: Option<N>,
     answer: Option<std::result::Result<R, E>>,
     resolver: Option<Resolver<std::result::Result<R, E>>>,
-    extent: Extent,
+    durability: Durability,
     priority: Priority,
 }
 
@@ -122,8 +122,8 @@ where
         }
     }
 
-    fn extent(&self) -> Extent {
-        self.extent
+    fn durability(&self) -> Durability {
+        self.durability
     }
 
     fn priority(&self) -> Priority {
@@ -131,7 +131,8 @@ where
     }
 }
 
-/// Nobody waits for ever: a job that is dropped unanswered, because its store died, says so.
+/// Resolves the ticket of a job that is dropped unanswered because its store has stopped, so that its caller does not
+/// wait forever.
 impl<F, N, R, E: From<Error>> Drop for Function<F, N, R, E> {
     fn drop(&mut self) {
         if let Some(resolver) = self.resolver.take() {

@@ -2,7 +2,7 @@
 
 use crate::clock::Moment;
 use crate::overlay::{Change, Overlay, Undo};
-use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Room, Scan, Time};
+use crate::{Direction, Error, FreeSpace, KeyRange, Keyspace, Read, Result, Scan, Time};
 use bytes::Bytes;
 
 /// A running transaction. Its reads include its own writes and those of the jobs before it.
@@ -10,12 +10,12 @@ pub struct Transaction<'a> {
     base: &'a dyn Read,
     overlay: &'a mut Overlay,
     undo: Undo,
-    /// How to take back the parts that contain the one that runs, the job itself first.
+    /// How to undo the parts that contain the running one, the job itself first.
     outer: Vec<Undo>,
     moment: Moment,
     sequence: u64,
-    room: Option<Room>,
-    /// Whether it makes the store larger for as long as a user wants it to be.
+    free_space: Option<FreeSpace>,
+    /// Whether it stores data of users, which takes space until they remove it.
     grows: bool,
     /// The first entry that no store can hold; it fails the job.
     oversized: Option<Error>,
@@ -26,7 +26,7 @@ pub const MAX_KEY_BYTES: usize = u16::MAX as usize;
 /// The longest value.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// What is written is written twice before it is only once on the disk: into the journal, and into a table.
+/// Every write needs space twice for a while: in the journal and in a table.
 const COPIES: u64 = 2;
 
 impl<'a> Transaction<'a> {
@@ -39,33 +39,33 @@ impl<'a> Transaction<'a> {
             outer: Vec::new(),
             moment,
             sequence,
-            room: None,
+            free_space: None,
             grows: false,
             oversized: None,
         }
     }
 
-    /// The same on a disk that may get full.
-    pub(crate) fn in_room(self, room: Option<Room>) -> Self {
-        Self { room, ..self }
+    /// Sets the free space of the disk.
+    pub(crate) fn with_free_space(self, free_space: Option<FreeSpace>) -> Self {
+        Self { free_space, ..self }
     }
 
-    /// The store's time, the same during the whole job and not before any time shown earlier.
+    /// Returns the store's time, constant during the whole job and not before any time shown earlier.
     pub fn time(&self) -> Time {
         self.moment.now
     }
 
-    /// The time by which data may be destroyed: [`time`](Self::time), unless the clock is suspect (T34).
+    /// Returns the time by which data may be destroyed: [`time`](Self::time), unless the clock is suspect (T34).
     pub fn trusted_time(&self) -> Time {
         self.moment.trusted
     }
 
-    /// Whether the clock is suspect: nothing may be destroyed until an operator has decided (T34).
+    /// Returns whether the clock is suspect: nothing may be destroyed until the operator has decided (T34).
     pub fn clock_is_suspect(&self) -> bool {
         self.moment.suspect
     }
 
-    /// The time without the test clock's advance, for what must not follow it: sessions, timeouts (T29).
+    /// Returns the time without the test clock's advance, for what must not follow it: sessions, timeouts (T29).
     pub fn real_time(&self) -> Time {
         Time::from_millis(self.moment.now.millis().saturating_sub(self.moment.advanced_ms))
     }
@@ -76,7 +76,7 @@ impl<'a> Transaction<'a> {
         self.sequence
     }
 
-    /// The last sequence taken, by this job or before it.
+    /// Returns the last sequence taken, by this job or before it.
     pub fn last_sequence(&self) -> u64 {
         self.sequence
     }
@@ -87,7 +87,7 @@ impl<'a> Transaction<'a> {
         self.set(keyspace, key.into(), Some(value.into()));
     }
 
-    /// Removes `key`; nothing happens if it is not there.
+    /// Removes `key`; does nothing if it is not there.
     pub fn remove(&mut self, keyspace: Keyspace, key: impl Into<Vec<u8>>) {
         self.set(keyspace, key.into(), None);
     }
@@ -104,29 +104,30 @@ impl<'a> Transaction<'a> {
             });
             return;
         }
-        self.grows |= change.is_some() && keyspace.holds_what_users_store();
+        self.grows |= change.is_some() && keyspace.holds_user_data();
         self.overlay.set(keyspace, Bytes::from(key), change, &mut self.undo);
     }
 
-    /// An error if there is no room for what makes the store larger: for who will need it later.
-    pub fn require_room(&self) -> Result<()> {
-        self.room.map_or(Ok(()), Room::require)
+    /// Returns an error if writes that make the store larger are refused now: for jobs that will need the space later.
+    pub fn require_free_space(&self) -> Result<()> {
+        self.free_space.map_or(Ok(()), FreeSpace::require)
     }
 
-    /// An error if there is no room on the disk for what was written so far. A job that does not ask is asked when it ends; who
-    /// tells somebody before that what came of it must ask first.
-    pub fn check_room(&self) -> Result<()> {
-        let Some(room) = self.room else { return Ok(()) };
+    /// Returns an error if the disk has no space for what was written so far. The store checks again when the job ends;
+    /// a job that reports its outcome earlier must call this first.
+    pub fn check_free_space(&self) -> Result<()> {
+        let Some(free_space) = self.free_space else { return Ok(()) };
         let wanted = COPIES * self.overlay.bytes() as u64;
-        room.check(wanted, if self.grows { room.reserved_bytes } else { room.unwritten_bytes })
+        free_space
+            .check(wanted, if self.grows { free_space.reserved_bytes } else { free_space.unwritten_bytes })
     }
 
-    /// What the job has written so far is wanted even if there is no room for what makes the store larger.
+    /// Lets everything the job has written so far use the reserved space.
     pub fn use_reserve(&mut self) {
         self.grows = false;
     }
 
-    /// Makes sure that `key` still has the value that was read from a snapshot before.
+    /// Returns [`Error::Conflict`] unless `key` still has the value that was read from an earlier snapshot.
     pub fn expect(&self, keyspace: Keyspace, key: &[u8], expected: Option<&[u8]>) -> Result<()> {
         if self.get(keyspace, key)?.as_deref() == expected {
             Ok(())
@@ -135,8 +136,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Runs a part of the job. If it fails, what it wrote and the sequences that it took are taken back, and the job goes on as
-    /// if the part had not been run.
+    /// Runs a part of the job. If the part fails, its writes and sequences are undone, and the job continues as if the
+    /// part had not run.
     pub fn attempt<R, E>(
         &mut self,
         part: impl FnOnce(&mut Self) -> std::result::Result<R, E>,
@@ -156,10 +157,10 @@ impl<'a> Transaction<'a> {
         outcome
     }
 
-    /// Keeps the writes and says which sequence was the last, unless an entry was impossible or there is no room for them.
+    /// Keeps the writes and returns the last sequence, unless an entry was impossible or there is no space for them.
     pub(crate) fn keep(mut self) -> Result<u64> {
         let possible = self.oversized.take().map_or(Ok(()), Err);
-        match possible.and_then(|()| self.check_room()) {
+        match possible.and_then(|()| self.check_free_space()) {
             Ok(()) => Ok(self.sequence),
             Err(error) => {
                 self.drop_writes();
@@ -168,9 +169,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Takes the writes back.
+    /// Undoes the writes.
     pub(crate) fn drop_writes(self) {
-        // After a panic there may be parts that did not end.
+        // After a panic some parts may not have ended.
         for undo in std::iter::once(self.undo).chain(self.outer.into_iter().rev()) {
             self.overlay.take_back(undo);
         }

@@ -1,18 +1,18 @@
 //! The single writer, common to all stores of this crate: it runs a group of jobs one after another over one
 //! overlay, makes one commit for all of them and then answers each.
 //!
-//! A job's failure is its own. A failure of the commit is that of the whole group: what reached the disk is unknown, so the
-//! store takes no more writes, and its time stays at that of the commit, until it is opened again.
+//! A job's failure is its own. A failed commit fails the whole group: what reached the disk is unknown, so the store
+//! takes no more writes, and its time stays at that of the commit, until it is opened again.
 
-use crate::clock::{Clock, ClockOptions, ClockStatus, Command, Look, Renewed, Turn};
+use crate::clock::{Clock, ClockDecision, ClockOptions, ClockReading, ClockStatus, Command, Renewed};
 use crate::load::LoadMeter;
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::sync::AtomicU64;
 use crate::ticket::Resolver;
 use crate::{
-    Direction, Error, Extent, Job, KeyRange, Keyspace, Priority, Read, Result, Room, Scan, Transaction,
-    Verdict,
+    Direction, Durability, Error, FreeSpace, Job, KeyRange, Keyspace, Priority, Read, Result, Scan,
+    Transaction, Verdict,
 };
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -21,38 +21,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// A group takes no further job once it has this many…
+/// The number of jobs at which a group is full…
 const MAX_GROUP_JOBS: usize = 512;
-/// …or has written this many bytes.
+/// …and the number of bytes written.
 const MAX_GROUP_BYTES: usize = 4 << 20;
-/// So many entries of the catalog are kept at hand while a group runs.
+/// How many catalog entries are cached while a group runs.
 const MAX_CATALOG_ENTRIES: usize = 64;
 
-/// Where a group's writes go.
+/// The destination of a group's writes.
 pub(crate) trait Backend: Send {
-    /// The committed state.
+    /// Returns the committed state.
     fn base(&self) -> Result<Box<dyn Read>>;
 
-    /// Does one piece of work that later commits would have to do. False if there is none left.
+    /// Does one piece of work that later commits would have to do. Returns false if none is left.
     fn prepare(&mut self) -> Result<bool> {
         Ok(false)
     }
 
-    /// An error if no job can be done now. Unlike a failed commit it passes.
+    /// Returns an error if no job can run now. Unlike a failed commit this is temporary.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What is left on the disk, if there is one that can get full.
-    fn room(&mut self) -> Option<Room> {
+    /// Returns the free space of the disk, if there is one that can get full.
+    fn free_space(&mut self) -> Option<FreeSpace> {
         None
     }
 
-    /// Makes the writes and the record durable, together; or writes them only, behind all that was written before.
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()>;
+    /// Writes the changes and the record atomically, with this durability, after everything written before.
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, durability: Durability) -> Result<()>;
 }
 
-/// What the store's other threads may see of the writer.
+/// The writer's state that the store's other threads may see.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     sequence: AtomicU64,
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     poison: OnceLock<Error>,
 }
 
-/// Something for the writer to do.
+/// A piece of work for the writer.
 pub(crate) enum Work {
     Job(Box<dyn Job>),
     Clock(Command, Resolver<Result<()>>),
@@ -89,14 +89,14 @@ pub(crate) struct Group {
     base: Base,
     overlay: Overlay,
     record: StoreRecord,
-    room: Option<Room>,
-    turn: Option<Turn>,
+    free_space: Option<FreeSpace>,
+    decision: Option<ClockDecision>,
     jobs: Vec<(Box<dyn Job>, Result<()>)>,
     command: Option<(Resolver<Result<()>>, Result<()>)>,
 }
 
 impl Shared {
-    /// The state of a store whose durable record is `record`, none if the store is new.
+    /// Creates the state of a store whose durable record is `record`; `None` if the store is new.
     pub(crate) fn start(record: Option<&StoreRecord>, options: ClockOptions) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             clock: Clock::start(record.map(|record| record.clock), options)?,
@@ -120,17 +120,17 @@ impl Shared {
         self.jobs.load(Ordering::Relaxed)
     }
 
-    /// The error that stopped the writes, if one did.
+    /// Returns the error that stopped the writes, if one did.
     pub(crate) fn poison(&self) -> Option<&Error> {
         self.poison.get()
     }
 
-    /// Stops the writes; the first reason counts.
+    /// Stops the writes; the first reason is kept.
     pub(crate) fn stop(&self, reason: &Error) -> Error {
         self.poison.get_or_init(|| reason.poison()).clone()
     }
 
-    /// The clock's state; `renew` makes a renewal durable, waiting for it or not.
+    /// Returns the clock's status; `renew` makes a renewal durable, waiting for it or not.
     pub(crate) fn status(&self, renew: impl Fn(Wait) -> Result<()>) -> Result<ClockStatus> {
         let mut renewed = Renewed::No;
         loop {
@@ -138,20 +138,20 @@ impl Shared {
                 return Err(Error::Closed);
             }
             match self.clock.look(renewed) {
-                Look::Shown { status, renew: false } => return Ok(status),
-                Look::Shown { status, renew: true } => {
-                    // This time may be shown in any case; whether the renewal came matters to later ones.
+                ClockReading::Shown { status, renew: false } => return Ok(status),
+                ClockReading::Shown { status, renew: true } => {
+                    // This time may be shown in any case; the renewal matters to later ones.
                     let _ = renew(Wait::No);
                     return Ok(status);
                 }
-                Look::Beyond => renew(Wait::Yes)?,
+                ClockReading::Beyond => renew(Wait::Yes)?,
             }
             renewed = Renewed::Yes;
         }
     }
 }
 
-/// Whether a caller needs the commit it asks for.
+/// Whether a caller waits for the commit it requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     Yes,
@@ -163,7 +163,7 @@ impl<B: Backend> Writer<B> {
         Self { backend, committed, shared }
     }
 
-    /// Begins a group; `None` if the store takes no writes, which `refused` is told.
+    /// Begins a group; `None` if the store takes no writes, in which case `refused` is answered.
     pub(crate) fn begin(&mut self, refused: Work) -> Option<(Group, Work)> {
         let base = match self.shared.poison() {
             Some(error) => Err(error.clone()),
@@ -174,7 +174,7 @@ impl<B: Backend> Writer<B> {
             None => self.backend.base(),
         };
         match base {
-            Ok(base) => Some((Group::new(base, self.committed, self.backend.room()), refused)),
+            Ok(base) => Some((Group::new(base, self.committed, self.backend.free_space()), refused)),
             Err(error) => {
                 refuse(refused, error);
                 None
@@ -182,7 +182,7 @@ impl<B: Backend> Writer<B> {
         }
     }
 
-    /// Runs one piece of work in the group. True if the group should be finished now.
+    /// Runs one piece of work in the group. Returns true if the group should be finished now.
     pub(crate) fn add(&self, group: &mut Group, work: Work) -> bool {
         match work {
             Work::Job(job) => {
@@ -192,30 +192,30 @@ impl<B: Backend> Writer<B> {
             }
             Work::Clock(command, resolver) => {
                 let outcome = match self.shared.clock.prepare(command, &mut group.record.clock) {
-                    Ok(turn) => {
-                        group.turn = turn;
+                    Ok(decision) => {
+                        group.decision = decision;
                         Ok(())
                     }
                     Err(error) => Err(error),
                 };
                 group.command = Some((resolver, outcome));
-                // Later jobs must see the clock as the command leaves it, so they go into the next group.
+                // Later jobs must see the clock as the command leaves it, so they run in the next group.
                 true
             }
         }
     }
 
-    /// Commits the group and answers everybody in it.
+    /// Commits the group and answers all its work.
     pub(crate) fn finish(&mut self, group: Group) {
-        let extent = self.extent(&group);
-        let Group { base, overlay, mut record, turn, jobs, command, .. } = group;
+        let durability = self.durability(&group);
+        let Group { base, overlay, mut record, decision, jobs, command, .. } = group;
         drop(base);
         let outcome = if overlay.is_empty() && record == self.committed {
-            self.shared.clock.publish(record.clock, turn);
+            self.shared.clock.publish(record.clock, decision);
             Ok(())
         } else {
             record.commit += 1;
-            self.commit(overlay, record, turn, extent)
+            self.commit(overlay, record, decision, durability)
         };
         for (job, result) in jobs {
             let answer = outcome.clone().and(result);
@@ -226,21 +226,22 @@ impl<B: Backend> Writer<B> {
         }
     }
 
-    /// Uses a moment without work. False if there is nothing to prepare.
+    /// Uses idle time. Returns false if there is nothing to prepare.
     pub(crate) fn prepare(&mut self) -> bool {
         let backend = &mut self.backend;
         let prepared = catch_unwind(AssertUnwindSafe(|| backend.prepare()));
-        // What cannot be done ahead of time fails the commit that needs it, and that one says so.
+        // Preparation that fails now fails the commit that needs it, which reports it.
         matches!(prepared, Ok(Ok(true)))
     }
 
-    /// What the clock has shown must never be undone, nor what anybody was told who did not allow it.
-    fn extent(&self, group: &Group) -> Extent {
-        let nobody_waits = group.jobs.iter().all(|(job, _)| job.extent() == Extent::Written);
-        if nobody_waits && group.command.is_none() && group.record.clock == self.committed.clock {
-            Extent::Written
+    /// Returns the durability the group needs: a time that was shown must never be undone, nor an answer whose job did
+    /// not allow it.
+    fn durability(&self, group: &Group) -> Durability {
+        let all_buffered = group.jobs.iter().all(|(job, _)| job.durability() == Durability::Buffered);
+        if all_buffered && group.command.is_none() && group.record.clock == self.committed.clock {
+            Durability::Buffered
         } else {
-            Extent::Synced
+            Durability::Sync
         }
     }
 
@@ -248,23 +249,24 @@ impl<B: Backend> Writer<B> {
         &mut self,
         overlay: Overlay,
         record: StoreRecord,
-        turn: Option<Turn>,
-        extent: Extent,
+        decision: Option<ClockDecision>,
+        durability: Durability,
     ) -> Result<()> {
         let backend = &mut self.backend;
-        let outcome = catch_unwind(AssertUnwindSafe(|| backend.commit(overlay, &record, extent)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| backend.commit(overlay, &record, durability)))
             .unwrap_or_else(|panic| Err(Error::Internal { message: panic_text(panic.as_ref()) }));
         match outcome {
             Ok(()) => {
                 self.committed = record;
                 self.shared.sequence.store(record.sequence, Ordering::Release);
-                // Before the clock goes on: whoever has seen it go on must see that there was a commit.
+                // Before the clock continues: a thread that sees the new time must also see that there was a commit.
                 self.shared.commits.fetch_add(1, Ordering::Release);
-                self.shared.clock.publish(record.clock, turn);
+                self.shared.clock.publish(record.clock, decision);
                 Ok(())
             }
             Err(error) => {
-                // Recovery may replay what was written, so no later time is shown before the store is opened again (T13).
+                // Recovery may replay what was written, so no later time is shown before the store is opened again
+                // (T13).
                 self.shared.clock.hold();
                 self.shared.stop(&error);
                 Err(error)
@@ -274,15 +276,15 @@ impl<B: Backend> Writer<B> {
 }
 
 impl Group {
-    fn new(base: Box<dyn Read>, record: StoreRecord, room: Option<Room>) -> Self {
+    fn new(base: Box<dyn Read>, record: StoreRecord, free_space: Option<FreeSpace>) -> Self {
         let (base, overlay) = (Base { state: base, catalog: RefCell::default() }, Overlay::default());
-        Self { base, overlay, record, room, turn: None, jobs: Vec::new(), command: None }
+        Self { base, overlay, record, free_space, decision: None, jobs: Vec::new(), command: None }
     }
 
     fn run(&mut self, clock: &Clock, mut job: Box<dyn Job>) {
         let moment = clock.assign(&mut self.record.clock);
-        let mut transaction =
-            Transaction::new(&self.base, &mut self.overlay, moment, self.record.sequence).in_room(self.room);
+        let mut transaction = Transaction::new(&self.base, &mut self.overlay, moment, self.record.sequence)
+            .with_free_space(self.free_space);
         let inside = InsideJob::enter();
         let verdict = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         drop(inside);
@@ -301,7 +303,8 @@ impl Group {
     }
 }
 
-/// The committed state below a group. What its jobs ask of the catalog is kept at hand: each begins with the same policies.
+/// The committed state below a group. Catalog entries that its jobs read are cached: each job begins with the same
+/// policies.
 struct Base {
     state: Box<dyn Read>,
     catalog: RefCell<BTreeMap<Box<[u8]>, Option<Bytes>>>,
@@ -336,7 +339,7 @@ pub(crate) fn refuse(work: Work, error: Error) {
     }
 }
 
-/// Answers a caller. Its waker is foreign code and may panic; the writer thread goes on.
+/// Answers a caller. Its waker is foreign code and may panic; the writer thread continues.
 fn guarded(answer: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(answer));
 }
@@ -351,7 +354,7 @@ thread_local! {
     static INSIDE_JOB: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks the thread while a job runs on it: a job that called its own store would wait for itself.
+/// Marks the thread while a job runs on it: a job that called its own store would deadlock.
 struct InsideJob;
 
 impl InsideJob {
@@ -367,7 +370,7 @@ impl Drop for InsideJob {
     }
 }
 
-/// An error if this thread is running a job.
+/// Returns an error if this thread is running a job.
 pub(crate) fn check_outside_job() -> Result<()> {
     if INSIDE_JOB.get() {
         return Err(Error::Internal { message: "a job called the store it runs in".to_owned() });
@@ -383,7 +386,7 @@ mod tests {
     use crate::record::StoreRecord;
     use crate::ticket::{Resolver, Ticket, ticket};
     use crate::{
-        ClockOptions, Direction, Error, Extent, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan,
+        ClockOptions, Direction, Durability, Error, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan,
         Time, Transaction, Verdict, WallClock,
     };
     use bytes::Bytes;
@@ -394,13 +397,13 @@ mod tests {
     use std::task::{Context, Wake};
     use std::time::Duration;
 
-    /// A disk that does what it is told.
+    /// A disk with a scripted outcome.
     #[derive(Clone, Copy)]
     enum Disk {
         Works,
         Fails,
         Panics,
-        /// It takes no jobs for now.
+        /// Takes no jobs for now.
         Refuses,
     }
 
@@ -425,7 +428,7 @@ mod tests {
             if matches!(self, Self::Refuses) { Err(Error::io("write", &"not now")) } else { Ok(()) }
         }
 
-        fn commit(&mut self, _: Overlay, _: &StoreRecord, _: Extent) -> Result<()> {
+        fn commit(&mut self, _: Overlay, _: &StoreRecord, _: Durability) -> Result<()> {
             match self {
                 Self::Works | Self::Refuses => Ok(()),
                 Self::Fails => Err(Error::io("commit", &"no space")),
@@ -464,8 +467,8 @@ mod tests {
 
         fn done(self: Box<Self>, _: Result<()>) {}
 
-        fn extent(&self) -> Extent {
-            Extent::Written
+        fn durability(&self) -> Durability {
+            Durability::Buffered
         }
     }
 
@@ -486,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_answered_before_the_groups_one_commit() {
+    fn no_job_is_answered_before_its_groups_one_commit() {
         let (mut writer, group, answers) = group_of_three(Disk::Works);
         assert!(answers.lock().is_empty());
         writer.finish(group);
@@ -495,27 +498,27 @@ mod tests {
     }
 
     #[test]
-    fn only_a_group_in_which_nobody_waits_for_the_disk_is_written_and_not_synced() {
+    fn a_group_is_buffered_only_if_all_its_jobs_allow_it() {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
         let (mut writer, group, answers) = group_at(Disk::Works, &clock);
-        assert_eq!(writer.extent(&group), Extent::Synced);
+        assert_eq!(writer.durability(&group), Durability::Sync);
         writer.finish(group);
         let lazy = || Work::Job(Box::new(Lazy));
-        let mut extent = |works: Vec<Work>| {
+        let mut durability = |works: Vec<Work>| {
             let (mut group, _) = writer.begin(lazy()).unwrap();
             for work in works {
                 writer.add(&mut group, work);
             }
-            writer.extent(&group)
+            writer.durability(&group)
         };
-        assert_eq!(extent(vec![lazy(), lazy()]), Extent::Written);
+        assert_eq!(durability(vec![lazy(), lazy()]), Durability::Buffered);
         let job = || Work::Job(Box::new(Next(Arc::clone(&answers), 4)));
-        assert_eq!(extent(vec![lazy(), job(), lazy()]), Extent::Synced);
+        assert_eq!(durability(vec![lazy(), job(), lazy()]), Durability::Sync);
         let (resolver, _ticket) = ticket();
-        assert_eq!(extent(vec![lazy(), Work::Clock(Command::Renew, resolver)]), Extent::Synced);
-        // The time of a job lies beyond what the disk allows, so its record moves the bound.
+        assert_eq!(durability(vec![lazy(), Work::Clock(Command::Renew, resolver)]), Durability::Sync);
+        // The time of a job lies beyond the current limit, so its record moves the bound.
         clock.advance(Duration::from_hours(1));
-        assert_eq!(extent(vec![lazy()]), Extent::Synced);
+        assert_eq!(durability(vec![lazy()]), Durability::Sync);
     }
 
     #[test]
@@ -559,7 +562,7 @@ mod tests {
         }
     }
 
-    /// A ticket that such a caller waits for.
+    /// Returns a ticket that such a caller awaits.
     fn awaited_badly() -> (Resolver<Result<()>>, Ticket<Result<()>>) {
         let (resolver, mut ticket) = ticket();
         let waker = Arc::new(Bad).into();
@@ -567,7 +570,7 @@ mod tests {
         (resolver, ticket)
     }
 
-    /// A job whose outcome is waited for.
+    /// A job whose outcome is awaited.
     struct Awaited(Option<Resolver<Result<()>>>);
 
     impl Job for Awaited {
@@ -622,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn t13_nobody_is_shown_a_time_beyond_that_of_a_commit_on_its_way() {
+    fn t13_no_time_beyond_that_of_a_pending_commit_is_shown() {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
         let (mut writer, group, answers) = group_at(Disk::Works, &clock);
         writer.finish(group);

@@ -1,27 +1,27 @@
-//! What an auditor wants to know: who did what, from where, and what came of it.
+//! Audit events: which user did what, from where, and with what result.
 //!
-//! Front ends make events of sign-ins, refusals and changes of what is not a document: keys, users, rules of expiry, holds, the
-//! clock. An event has the fields of [`AuditEvent`] and no others, and each names something: no key, password or document has a
-//! place in it. Whoever keeps events is handed in ([`AuditSink`]); without one no event is made.
+//! Front ends record sign-ins, refusals and changes of everything but documents: keys, users, rules of expiry, holds,
+//! the clock. An event has the fields of [`AuditEvent`] and no others, and each is a name: no key, password or document
+//! fits in. The caller provides the [`AuditSink`]; without one no event is created.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// What came of an audited action.
+/// The result of an audited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditOutcome {
-    /// It was done.
+    /// The action was performed.
     Success,
-    /// It was refused for want of a credential or of rights.
+    /// The action was refused because a credential or a right was missing.
     Denied,
-    /// It was allowed, and failed.
+    /// The action was allowed, and failed.
     Failure,
-    /// The client left before the answer. What it asked for may be done all the same.
+    /// The client disconnected before the answer. The action may have been performed all the same.
     Abandoned,
 }
 
 impl AuditOutcome {
-    /// The word for it.
+    /// Returns the name used in events.
     pub fn name(self) -> &'static str {
         match self {
             AuditOutcome::Success => "success",
@@ -31,7 +31,7 @@ impl AuditOutcome {
         }
     }
 
-    /// What an HTTP status says; none if the client left before there was one.
+    /// Returns the result for an HTTP status; `None` stands for a client that disconnected before there was one.
     pub fn of_status(status: Option<u16>) -> AuditOutcome {
         match status {
             None => AuditOutcome::Abandoned,
@@ -45,43 +45,43 @@ impl AuditOutcome {
 /// One audited action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEvent {
-    /// The front end: `nosql`, `mongodb`, `explorer`; `server` for what no client asked for.
+    /// The front end: `nosql`, `mongodb`, `explorer`; `server` for actions that no client requested.
     pub api: &'static str,
-    /// The key, by kind and fingerprint, or the user; none if nobody has proved anything.
+    /// The key, by kind and fingerprint, or the user; `None` if nothing was authenticated.
     pub who: Option<String>,
-    /// The peer's address.
+    /// The client's address.
     pub from: Option<SocketAddr>,
-    /// The operation, by the name that metrics have for it.
+    /// The operation, by its name in metrics.
     pub action: String,
-    /// What it was about: a path, a namespace, a user.
+    /// The target of the action: a path, a namespace, a user.
     pub target: Option<String>,
-    /// Settings that it names, as JSON.
+    /// The settings it names, as JSON.
     pub details: Option<String>,
-    /// What came of it,
+    /// The result.
     pub outcome: AuditOutcome,
-    /// and the status or the number of the error that the client was sent.
+    /// The status or error number that the client was sent.
     pub status: Option<i64>,
 }
 
-/// Where events go.
+/// The destination of events.
 pub trait AuditSink: Send + Sync {
-    /// Takes an event. It must not block: requests wait for it.
-    fn take(&self, event: AuditEvent);
+    /// Records an event. It must not block: requests wait for it.
+    fn record(&self, event: AuditEvent);
 }
 
-/// Keeps events in memory, for tests.
+/// A sink that keeps events in memory, for tests.
 #[derive(Debug, Default)]
-pub struct AuditMemory(Mutex<Vec<AuditEvent>>);
+pub struct MemoryAuditSink(Mutex<Vec<AuditEvent>>);
 
-impl AuditMemory {
-    /// What was told so far.
+impl MemoryAuditSink {
+    /// Returns the events recorded so far.
     pub fn events(&self) -> Vec<AuditEvent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl AuditSink for AuditMemory {
-    fn take(&self, event: AuditEvent) {
+impl AuditSink for MemoryAuditSink {
+    fn record(&self, event: AuditEvent) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }

@@ -1,10 +1,10 @@
-//! Durations in buckets, as Prometheus' histograms want them.
+//! Buckets of durations, for Prometheus histograms.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds: as text for the label `le`, and in nanoseconds. A point read takes some ten microseconds, a large query
-/// seconds; three bounds in each decade tell quantiles to within a factor of two and a half.
+/// The upper bounds: as text for the label `le`, and in nanoseconds. A point read takes some ten microseconds, a large
+/// query seconds; three bounds in each decade give quantiles to within a factor of two and a half.
 pub(crate) const BOUNDS: [(&str, u64); 17] = [
     ("0.00005", 50_000),
     ("0.0001", 100_000),
@@ -28,7 +28,7 @@ pub(crate) const BOUNDS: [(&str, u64); 17] = [
 /// Counts of durations.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    /// Those within each bound and beyond the one before; the last is beyond all.
+    /// The counts within each bound and above the previous one; the last is above all.
     counts: [AtomicU64; BOUNDS.len() + 1],
     sum_nanos: AtomicU64,
 }
@@ -41,7 +41,8 @@ impl Buckets {
         self.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// As they are now. The count is the sum of what was read, so that a page agrees with itself however many additions go on.
+    /// Returns the current counts. The total is the sum of the buckets read, so that a page is consistent however many
+    /// additions go on.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut total = 0;
         let cumulative = self.counts.each_ref().map(|count| {
@@ -52,10 +53,10 @@ impl Buckets {
     }
 }
 
-/// Buckets as they were at a moment.
+/// The counts at one point in time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Snapshot {
-    /// How many were within each bound; the last has all.
+    /// The count within each bound; the last includes all.
     pub(crate) cumulative: [u64; BOUNDS.len() + 1],
     pub(crate) sum: Duration,
 }

@@ -1,4 +1,4 @@
-//! The traffic of one front end: what its operations came to, its connections, its bytes.
+//! The traffic of one front end: the outcomes of its operations, its connections, its bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::buckets::{Buckets, Snapshot};
 use crate::outcome::Outcome;
 
-/// What operations are called that are none of those that the front end has.
+/// The name of operations that the front end does not know.
 const UNKNOWN: &str = "unknown";
 
 /// An operation of a front end: its position in the list of names.
@@ -15,14 +15,14 @@ const UNKNOWN: &str = "unknown";
 pub struct OperationId(pub usize);
 
 impl OperationId {
-    /// What is none of the front end's operations.
+    /// An operation that the front end does not know.
     pub const UNKNOWN: OperationId = OperationId(usize::MAX);
 }
 
-/// How a request ended.
+/// The summary of a finished request.
 #[derive(Debug, Clone, Copy)]
-pub struct Ending {
-    /// What it came to.
+pub struct RequestSummary {
+    /// The outcome.
     pub outcome: Outcome,
     /// How long the server took, without waiting for the client.
     pub duration: Duration,
@@ -30,12 +30,12 @@ pub struct Ending {
     pub charge_hundredths: u64,
 }
 
-/// The figures of one front end.
+/// The metrics of one front end.
 #[derive(Debug)]
 pub struct FrontEnd {
     api: &'static str,
-    /// One for each name; the last is for what is unknown.
-    operations: Box<[Figures]>,
+    /// One for each name; the last is for unknown operations.
+    operations: Box<[OperationMetrics]>,
     connections_opened: AtomicU64,
     connections_closed: AtomicU64,
     connections_refused: AtomicU64,
@@ -44,9 +44,9 @@ pub struct FrontEnd {
     slow: AtomicU64,
 }
 
-/// The figures of one operation.
+/// The metrics of one operation.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct OperationMetrics {
     pub(crate) name: &'static str,
     outcomes: [AtomicU64; Outcome::ALL.len()],
     durations: Buckets,
@@ -61,7 +61,7 @@ impl FrontEnd {
         }
         FrontEnd {
             api,
-            operations: names.into_iter().map(Figures::new).collect(),
+            operations: names.into_iter().map(OperationMetrics::new).collect(),
             connections_opened: AtomicU64::new(0),
             connections_closed: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
@@ -71,68 +71,69 @@ impl FrontEnd {
         }
     }
 
-    /// The name of the protocol.
+    /// Returns the name of the protocol.
     pub fn api(&self) -> &'static str {
         self.api
     }
 
-    /// The name of an operation.
+    /// Returns the name of an operation.
     pub fn name(&self, operation: OperationId) -> &'static str {
-        self.figures(operation).name
+        self.operation_metrics(operation).name
     }
 
-    /// Counts a request that has ended.
-    pub fn record(&self, operation: OperationId, ending: &Ending) {
-        let figures = self.figures(operation);
-        figures.outcomes[ending.outcome as usize].fetch_add(1, Ordering::Relaxed);
-        figures.durations.add(ending.duration);
-        figures.charge_hundredths.fetch_add(ending.charge_hundredths, Ordering::Relaxed);
+    /// Counts a finished request.
+    pub fn record(&self, operation: OperationId, summary: &RequestSummary) {
+        let operation_metrics = self.operation_metrics(operation);
+        operation_metrics.outcomes[summary.outcome as usize].fetch_add(1, Ordering::Relaxed);
+        operation_metrics.durations.add(summary.duration);
+        operation_metrics.charge_hundredths.fetch_add(summary.charge_hundredths, Ordering::Relaxed);
     }
 
-    fn figures(&self, operation: OperationId) -> &Figures {
+    fn operation_metrics(&self, operation: OperationId) -> &OperationMetrics {
         let unknown = self.operations.len() - 1;
         &self.operations[operation.0.min(unknown)]
     }
 
-    /// Counts a connection for as long as what this returns lives.
-    pub fn connected(self: &Arc<Self>) -> Connected {
+    /// Counts a connection until the result is dropped.
+    pub fn connected(self: &Arc<Self>) -> OpenConnection {
         self.connections_opened.fetch_add(1, Ordering::Relaxed);
-        Connected(Arc::clone(self))
+        OpenConnection(Arc::clone(self))
     }
 
-    /// Counts a connection that was closed because there are too many.
+    /// Counts a connection that was closed because there were too many.
     pub fn refused_connection(&self) {
         self.connections_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts bytes that came from clients.
+    /// Counts bytes received from clients.
     pub fn received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts bytes that went to clients.
+    /// Counts bytes sent to clients.
     pub fn sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Connections since the start.
+    /// Returns the number of connections since the start.
     pub fn connections_opened(&self) -> u64 {
         self.connections_opened.load(Ordering::Relaxed)
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn connections_open(&self) -> u64 {
-        // Closed first: whoever closes between the two looks is then still counted as open, and never twice as closed.
+        // Closed first: a connection that closes between the two loads is then still counted as open, and never twice
+        // as closed.
         let closed = self.connections_closed.load(Ordering::Relaxed);
         self.connections_opened().saturating_sub(closed)
     }
 
-    /// Bytes that came from clients.
+    /// Returns the bytes received from clients.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that went to clients.
+    /// Returns the bytes sent to clients.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
     }
@@ -149,15 +150,15 @@ impl FrontEnd {
         self.slow.load(Ordering::Relaxed)
     }
 
-    /// The operations that have ever been asked for.
-    pub(crate) fn used(&self) -> impl Iterator<Item = &Figures> {
-        self.operations.iter().filter(|figures| figures.outcomes().next().is_some())
+    /// Returns the operations requested at least once.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &OperationMetrics> {
+        self.operations.iter().filter(|operation_metrics| operation_metrics.outcomes().next().is_some())
     }
 }
 
-impl Figures {
-    fn new(name: &'static str) -> Figures {
-        Figures {
+impl OperationMetrics {
+    fn new(name: &'static str) -> OperationMetrics {
+        OperationMetrics {
             name,
             outcomes: std::array::from_fn(|_| AtomicU64::new(0)),
             durations: Buckets::default(),
@@ -165,7 +166,7 @@ impl Figures {
         }
     }
 
-    /// The outcomes that there were, and how often.
+    /// Returns the outcomes that occurred, and how often.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (Outcome, u64)> {
         let counts = self.outcomes.iter().map(|count| count.load(Ordering::Relaxed));
         Outcome::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0)
@@ -180,11 +181,11 @@ impl Figures {
     }
 }
 
-/// An open connection in the figures.
+/// An open connection, counted until it is dropped.
 #[derive(Debug)]
-pub struct Connected(Arc<FrontEnd>);
+pub struct OpenConnection(Arc<FrontEnd>);
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections_closed.fetch_add(1, Ordering::Relaxed);
     }
@@ -197,12 +198,15 @@ mod tests {
     #[test]
     fn what_is_unknown_has_one_place() {
         let front_end = FrontEnd::new("api", ["a", "b"]);
-        let ending = Ending { outcome: Outcome::Invalid, duration: Duration::ZERO, charge_hundredths: 7 };
+        let summary =
+            RequestSummary { outcome: Outcome::Invalid, duration: Duration::ZERO, charge_hundredths: 7 };
         for operation in [OperationId(2), OperationId(3), OperationId::UNKNOWN, OperationId(1)] {
-            front_end.record(operation, &ending);
+            front_end.record(operation, &summary);
         }
-        let used: Vec<_> =
-            front_end.used().map(|figures| (figures.name, figures.charge_hundredths())).collect();
+        let used: Vec<_> = front_end
+            .used()
+            .map(|operation_metrics| (operation_metrics.name, operation_metrics.charge_hundredths()))
+            .collect();
         assert_eq!(used, [("b", 7), (UNKNOWN, 21)]);
         assert_eq!(front_end.name(OperationId(0)), "a");
     }

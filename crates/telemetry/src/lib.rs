@@ -1,12 +1,12 @@
-//! What the server tells of itself: figures of both front ends in one registry, Prometheus' text format, the log of slow
-//! operations, and the events of the audit log.
+//! Metrics of both front ends in one registry, the Prometheus text format, the log of slow operations, and the events
+//! of the audit log.
 //!
-//! A front end registers once, with the names of its operations; from then on a request that ends costs a few relaxed additions
-//! to counters that are there already ([`FrontEnd::record`]). Nothing is allocated, hashed or locked, and no label comes from a
-//! client: the names are those of our own tables, everything else is `unknown`. Figures that somebody else keeps (the store, the
-//! purge, the process) are asked for when a page is written and cost nothing meanwhile.
+//! A front end registers once, with the names of its operations; from then on a finished request costs a few relaxed
+//! additions to existing counters ([`FrontEnd::record`]). Nothing is allocated, hashed or locked, and no label comes
+//! from a client: the names are those of the front end's own table, everything else is `unknown`. Metrics kept
+//! elsewhere (by the store, the purge, the process) are collected when a page is written and cost nothing meanwhile.
 //!
-//! This room knows no protocol, no engine and no clock: durations and instants are handed in.
+//! This crate knows no protocol, no engine and no clock: callers pass durations and instants.
 
 mod audit;
 mod buckets;
@@ -17,10 +17,10 @@ mod parse;
 mod registry;
 mod slow;
 
-pub use audit::{AuditEvent, AuditMemory, AuditOutcome, AuditSink};
-pub use front_end::{Connected, Ending, FrontEnd, OperationId};
+pub use audit::{AuditEvent, AuditOutcome, AuditSink, MemoryAuditSink};
+pub use front_end::{FrontEnd, OpenConnection, OperationId, RequestSummary};
 pub use outcome::Outcome;
 pub use page::{Family, Kind, Page};
 pub use parse::{ParsedFamily, Sample, parse};
-pub use registry::{Observed, Process, Registry};
+pub use registry::{MetricsSource, Process, Registry};
 pub use slow::{SlowLog, SlowOperation, Texts};

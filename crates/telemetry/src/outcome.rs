@@ -1,38 +1,38 @@
-//! How requests end, in words that fit both protocols: what the caller or the operator can do about it.
+//! The outcomes of requests, in terms that fit both protocols: grouped by what the caller or the operator can do.
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what was asked.
+    /// The request succeeded.
     Ok,
-    /// The request is wrong: it will fail again.
+    /// The request is wrong: it would fail again.
     Invalid,
-    /// Nobody knows who asks.
+    /// The client is not authenticated.
     Unauthorized,
-    /// It is known who asks, and that is not enough; or a hold forbids it.
+    /// The client is authenticated, but lacks the right; or a hold forbids the request.
     Forbidden,
-    /// What is asked for is not there.
+    /// The target does not exist.
     NotFound,
-    /// Something is in the way: a name that is taken, a write of somebody else.
+    /// The request conflicts with an existing name or a concurrent write.
     Conflict,
-    /// A condition of the caller does not hold.
+    /// A precondition of the caller does not hold.
     PreconditionFailed,
     /// The request or its answer is too large.
     TooLarge,
-    /// Beyond the provisioned throughput.
+    /// The request exceeds the provisioned throughput.
     Throttled,
-    /// It took too long.
+    /// The request took too long.
     Timeout,
-    /// The caller left before the answer.
+    /// The client disconnected before the answer.
     Abandoned,
-    /// The server cannot at present.
+    /// The server is temporarily unable to serve the request.
     Unavailable,
     /// A defect of the server.
     Failed,
 }
 
 impl Outcome {
-    /// All of them, in the order of their numbers.
+    /// All outcomes, in the order of their numbers.
     pub const ALL: [Outcome; 13] = [
         Outcome::Ok,
         Outcome::Invalid,
@@ -49,7 +49,7 @@ impl Outcome {
         Outcome::Failed,
     ];
 
-    /// As metrics and logs name it.
+    /// Returns the name used by metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -68,7 +68,7 @@ impl Outcome {
         }
     }
 
-    /// What a status code of HTTP means.
+    /// Returns the outcome for an HTTP status code.
     pub fn of_status(status: u16) -> Outcome {
         match status {
             ..400 => Outcome::Ok,

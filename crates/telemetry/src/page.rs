@@ -1,7 +1,7 @@
-//! A page in Prometheus' text format, as it grows.
+//! A page in the Prometheus text format, while it is written.
 //!
-//! The format wants each metric once, with its help and its type, and all of its samples together. A [`Family`] borrows the page
-//! while its samples are written, so that nothing else gets between them.
+//! The format requires each metric once, with its help and its type, and all of its samples together. A [`Family`]
+//! borrows the page while its samples are written, so that nothing else gets between them.
 
 use std::collections::HashSet;
 use std::fmt::{Display, Write};
@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use crate::buckets::{BOUNDS, Snapshot};
 
-/// What kind of figure a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows, until the process ends.
+    /// A value that only grows, until the process ends.
     Counter,
-    /// It is what it is.
+    /// A value that may go up and down.
     Gauge,
     /// Counts of durations by their length.
     Histogram,
 }
 
 impl Kind {
-    /// As the format names it.
+    /// Returns the name used by the format.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// The text as it grows.
+/// The page.
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
@@ -39,12 +39,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// A metric with one sample and no labels.
+    /// Writes a metric with one sample and no labels.
     pub fn plain(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help).sample(&[], value);
     }
 
-    /// Begins a metric. It may have no samples at all: then it says that it exists.
+    /// Begins a metric. It may have no samples at all: then the page only declares it.
     pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
         debug_assert!(!help.contains(['\n', '\\']), "{name}: help is one plain line");
         assert!(self.families.insert(name), "{name} stands twice on the page");
@@ -52,7 +52,7 @@ impl Page {
         Family { text: &mut self.text, name }
     }
 
-    /// The whole page.
+    /// Returns the whole page.
     pub fn finish(self) -> String {
         self.text
     }
@@ -66,12 +66,12 @@ pub struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// One sample. What the labels say may be any text.
+    /// Writes one sample. Label values may be any text.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
         self.line("", labels, None, value);
     }
 
-    /// The samples of one histogram.
+    /// Writes the samples of one histogram.
     pub(crate) fn histogram(&mut self, labels: &[(&str, &str)], snapshot: &Snapshot) {
         for ((bound, _), count) in BOUNDS.iter().zip(snapshot.cumulative) {
             self.line("_bucket", labels, Some(bound), count);
@@ -107,7 +107,7 @@ impl Display for Seconds {
     }
 }
 
-/// A label's text as the format wants it.
+/// A label's text, escaped.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {

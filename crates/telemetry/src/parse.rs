@@ -1,4 +1,4 @@
-//! Reads a page back, strictly: for our own tools, and for tests that hold every page to the format.
+//! A strict parser of metrics pages: for Bolide's own tools, and for tests that hold every page to the format.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -6,36 +6,36 @@ use std::collections::HashSet;
 /// A metric of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedFamily {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: String,
-    /// What it is.
+    /// The help text.
     pub help: String,
-    /// Its figures.
+    /// The samples.
     pub samples: Vec<Sample>,
 }
 
-/// One figure.
+/// One sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// The metric's name; of a histogram with `_bucket`, `_sum` or `_count`.
     pub name: String,
-    /// Names and texts.
+    /// Names and values of the labels.
     pub labels: Vec<(String, String)>,
-    /// The figure.
+    /// The value.
     pub value: f64,
 }
 
 impl Sample {
-    /// The text of a label.
+    /// Returns the value of a label.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, text)| text.as_str())
     }
 }
 
-/// The metrics of a page, or what is wrong with it: every metric has its help and its type once, its samples stand together and
-/// come once each, counters are not negative, histograms are whole and cumulative.
+/// Parses a page. Returns an error unless every metric has its help and its type once, its samples are together and
+/// unique, counters are not negative, and histograms are complete and cumulative.
 pub fn parse(text: &str) -> Result<Vec<ParsedFamily>, String> {
     if !text.is_empty() && !text.ends_with('\n') {
         return Err("the last line has no end".to_owned());
@@ -107,7 +107,7 @@ fn sample(line: &str) -> Option<Sample> {
     is_name(name).then(|| Sample { name: name.to_owned(), labels, value })
 }
 
-/// The text up to the closing quote, and what is behind that.
+/// Returns the text up to the closing quote, and what follows it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut plain = String::new();
     let mut letters = text.char_indices();

@@ -1,42 +1,42 @@
-//! All front ends in one place, and the part of the metrics page that is about them and about the process.
+//! The registry of all front ends, and the part of the metrics page about them and the process.
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use crate::audit::AuditSink;
-use crate::front_end::{Figures, FrontEnd};
+use crate::front_end::{FrontEnd, OperationMetrics};
 use crate::page::{Kind, Page};
 use crate::slow::SlowLog;
 
-/// Figures of this process, as its operating system tells them.
+/// Metrics of this process, as reported by the operating system.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Process {
-    /// Memory in use.
+    /// Resident memory.
     pub resident_bytes: u64,
-    /// Memory in all.
+    /// Virtual memory.
     pub virtual_bytes: u64,
-    /// Time of processors, of users and of the system.
+    /// Processor time, of user and system.
     pub cpu_seconds: f64,
-    /// Files and sockets that are open.
+    /// Open files and sockets.
     pub open_files: u64,
-    /// As many may be open.
+    /// The limit of open files.
     pub open_files_max: u64,
-    /// When it began, in seconds since 1970.
+    /// The start time, in seconds since 1970.
     pub started_seconds: f64,
 }
 
-/// Somebody who has figures of their own and tells them when a page is written.
-pub trait Observed: Send + Sync {
-    /// Writes them.
+/// A component with metrics of its own, which are collected when a page is written.
+pub trait MetricsSource: Send + Sync {
+    /// Writes its metrics.
     fn write(&self, page: &mut Page);
 }
 
 /// The registry.
 pub struct Registry {
     front_ends: Mutex<Vec<Arc<FrontEnd>>>,
-    /// They hold the registry, so it does not hold them.
-    observed: Mutex<Vec<Weak<dyn Observed>>>,
+    /// Weak references: the components hold the registry.
+    sources: Mutex<Vec<Weak<dyn MetricsSource>>>,
     process: Option<fn() -> Process>,
     slow: SlowLog,
     audit: Option<Arc<dyn AuditSink>>,
@@ -49,30 +49,30 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Default for Registry {
-    /// One that knows nothing of its process and logs nothing.
+    /// Returns a registry without process metrics and without a log.
     fn default() -> Registry {
         Registry::new(None, SlowLog::off())
     }
 }
 
 impl Registry {
-    /// An empty one.
+    /// Creates an empty registry.
     pub fn new(process: Option<fn() -> Process>, slow: SlowLog) -> Registry {
-        Registry { front_ends: Mutex::default(), observed: Mutex::default(), process, slow, audit: None }
+        Registry { front_ends: Mutex::default(), sources: Mutex::default(), process, slow, audit: None }
     }
 
-    /// The same, with an audit log.
+    /// Adds an audit log.
     #[must_use]
     pub fn with_audit(self, audit: Arc<dyn AuditSink>) -> Registry {
         Registry { audit: Some(audit), ..self }
     }
 
-    /// The audit log, if there is one.
+    /// Returns the audit log, if there is one.
     pub fn audit(&self) -> Option<&dyn AuditSink> {
         self.audit.as_deref()
     }
 
-    /// Takes in a front end with the names of its operations.
+    /// Registers a front end with the names of its operations.
     pub fn register(
         &self,
         api: &'static str,
@@ -83,17 +83,17 @@ impl Registry {
         front_end
     }
 
-    /// Asks somebody for their figures whenever a page is written, for as long as they are there.
-    pub fn observe(&self, observed: Weak<dyn Observed>) {
-        self.observed.lock().push(observed);
+    /// Adds a source of metrics, used for every page as long as it exists.
+    pub fn add_source(&self, source: Weak<dyn MetricsSource>) {
+        self.sources.lock().push(source);
     }
 
-    /// The log of slow operations.
+    /// Returns the log of slow operations.
     pub fn slow(&self) -> &SlowLog {
         &self.slow
     }
 
-    /// Writes everything that is known here.
+    /// Writes all metrics.
     pub fn write(&self, page: &mut Page) {
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         page.family("bolide_build_info", Kind::Gauge, "1, with the version of this server.")
@@ -104,38 +104,42 @@ impl Registry {
         if let Some(process) = self.process {
             write_process(page, &process());
         }
-        let observed: Vec<_> = self.observed.lock().iter().filter_map(Weak::upgrade).collect();
-        for observed in observed {
-            observed.write(page);
+        let sources: Vec<_> = self.sources.lock().iter().filter_map(Weak::upgrade).collect();
+        for source in sources {
+            source.write(page);
         }
     }
 }
 
 fn requests(page: &mut Page, front_ends: &[Arc<FrontEnd>]) {
     let all = || {
-        front_ends
-            .iter()
-            .flat_map(|front_end| front_end.used().map(move |figures| (front_end.api(), figures)))
+        front_ends.iter().flat_map(|front_end| {
+            front_end.used().map(move |operation_metrics| (front_end.api(), operation_metrics))
+        })
     };
-    let labels = |api, figures: &Figures| [("api", api), ("operation", figures.name)];
+    let labels =
+        |api, operation_metrics: &OperationMetrics| [("api", api), ("operation", operation_metrics.name)];
     let help = "Requests that were answered, by operation and by what they came to.";
     let mut family = page.family("bolide_requests_total", Kind::Counter, help);
-    for (api, figures) in all() {
-        for (outcome, count) in figures.outcomes() {
-            let [api, operation] = labels(api, figures);
+    for (api, operation_metrics) in all() {
+        for (outcome, count) in operation_metrics.outcomes() {
+            let [api, operation] = labels(api, operation_metrics);
             family.sample(&[api, operation, ("outcome", outcome.name())], count);
         }
     }
     let help = "How long the server took for them, without waiting for the client.";
     let mut family = page.family("bolide_request_duration_seconds", Kind::Histogram, help);
-    for (api, figures) in all() {
-        family.histogram(&labels(api, figures), &figures.durations());
+    for (api, operation_metrics) in all() {
+        family.histogram(&labels(api, operation_metrics), &operation_metrics.durations());
     }
     let mut family =
         page.family("bolide_request_units_total", Kind::Counter, "Request units that they cost.");
-    for (api, figures) in all() {
-        let hundredths = figures.charge_hundredths();
-        family.sample(&labels(api, figures), format_args!("{}.{:02}", hundredths / 100, hundredths % 100));
+    for (api, operation_metrics) in all() {
+        let hundredths = operation_metrics.charge_hundredths();
+        family.sample(
+            &labels(api, operation_metrics),
+            format_args!("{}.{:02}", hundredths / 100, hundredths % 100),
+        );
     }
     by_api(
         page,
@@ -189,7 +193,7 @@ fn by_api(page: &mut Page, front_ends: &[Arc<FrontEnd>], rows: &[Row]) {
     }
 }
 
-/// Under the names that every exporter of process figures gives them, so that common dashboards show them.
+/// Writes the process metrics under their usual names, so that common dashboards show them.
 fn write_process(page: &mut Page, process: &Process) {
     let Process { resident_bytes, virtual_bytes, cpu_seconds, open_files, open_files_max, started_seconds } =
         process;
@@ -216,7 +220,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::front_end::{Ending, OperationId};
+    use crate::front_end::{OperationId, RequestSummary};
     use crate::outcome::Outcome;
     use crate::parse;
 
@@ -224,14 +228,14 @@ mod tests {
     fn a_page_says_what_was_recorded_and_is_well_formed() {
         let registry = Registry::new(Some(Process::default), SlowLog::off());
         let (one, two) = (registry.register("one", ["Read", "Write"]), registry.register("two", ["find"]));
-        let ending = |outcome, millis, charge_hundredths| Ending {
+        let summary = |outcome, millis, charge_hundredths| RequestSummary {
             outcome,
             duration: Duration::from_millis(millis),
             charge_hundredths,
         };
-        one.record(OperationId(0), &ending(Outcome::Ok, 3, 105));
-        one.record(OperationId(0), &ending(Outcome::NotFound, 30_000, 100));
-        two.record(OperationId::UNKNOWN, &ending(Outcome::Invalid, 0, 0));
+        one.record(OperationId(0), &summary(Outcome::Ok, 3, 105));
+        one.record(OperationId(0), &summary(Outcome::NotFound, 30_000, 100));
+        two.record(OperationId::UNKNOWN, &summary(Outcome::Invalid, 0, 0));
         let _open = two.connected();
         one.refused_connection();
         let mut page = Page::default();

@@ -1,92 +1,93 @@
-//! The log of slow operations: one line for each, but only so many a second.
+//! The log of slow operations: one line for each, rate-limited.
 //!
-//! A line names what was done, where, how long it took and why; it is made only for an operation that is slow, so that others pay
-//! a comparison for it. Values that belong to users are not in it: front ends give queries without them unless the operator has
-//! asked for texts.
+//! A line names the operation, its target, its duration and its plan; it is built only for an operation that is slow,
+//! so that others cost a comparison. It contains no values of users: front ends remove them from queries unless the
+//! operator has asked for full texts.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::front_end::{Ending, FrontEnd, OperationId};
+use crate::front_end::{FrontEnd, OperationId, RequestSummary};
 
-/// Lines in a second. A server on which everything is slow must not be made slower by saying so.
+/// The largest number of lines per second. A server on which everything is slow must not be slowed down further by its
+/// log.
 const LINES_PER_SECOND: u32 = 20;
 
-/// Characters of a query or of a plan in a line.
+/// The largest number of characters of a query or a plan in a line.
 const TEXT_CHARS: usize = 1000;
 
-/// How queries are shown.
+/// How queries are logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Texts {
-    /// Their shape: no value that a user gave is in it.
+    /// The shape of a query, without the values in it.
     Shapes,
-    /// As they came, with values and parameters.
+    /// The text as received, with values and parameters.
     Whole,
 }
 
-/// The log.
+/// The log of slow operations.
 #[derive(Debug)]
 pub struct SlowLog {
-    /// None: nothing is logged.
+    /// The duration from which operations are logged; `None` logs nothing.
     threshold: Option<Duration>,
     texts: Texts,
     window: Mutex<Window>,
 }
 
-/// What was written in this second.
+/// The lines written within the current second.
 #[derive(Debug, Default)]
 struct Window {
     since: Option<Instant>,
     lines: u32,
-    /// Not told of since the last line.
+    /// Operations left out since the last line.
     left_out: u64,
 }
 
-/// What is known of a slow operation besides its name and its ending.
+/// The details of a slow operation.
 #[derive(Debug, Default)]
 pub struct SlowOperation {
-    /// The database that it is about.
+    /// The database.
     pub database: Option<String>,
-    /// The container or collection that it is about.
+    /// The container or collection.
     pub container: Option<String>,
-    /// The status or the error's number, as its client saw it.
+    /// The status or error number that the client was sent.
     pub status: Option<i64>,
-    /// What the client knows the request by.
+    /// The client's id of the request.
     pub activity: Option<String>,
-    /// Items and index entries that were looked at.
+    /// Items read.
     pub items_examined: Option<u64>,
-    /// See above.
+    /// Index entries read.
     pub index_entries_examined: Option<u64>,
-    /// Items in the answer, or changed.
+    /// Items returned or changed.
     pub items_returned: Option<u64>,
-    /// Which indexes were used.
+    /// The indexes used.
     pub plan: Option<String>,
-    /// The query, as [`Texts`] says.
+    /// The query, as [`Texts`] requires.
     pub query: Option<String>,
 }
 
 impl SlowLog {
-    /// A log of what takes `threshold` or longer.
+    /// Creates a log of operations that take `threshold` or longer.
     pub fn new(threshold: Duration, texts: Texts) -> SlowLog {
         SlowLog { threshold: Some(threshold), texts, window: Mutex::default() }
     }
 
-    /// A log of nothing.
+    /// Creates a log that is off.
     pub fn off() -> SlowLog {
         SlowLog { threshold: None, texts: Texts::Shapes, window: Mutex::default() }
     }
 
-    /// Logs an operation that ended `now` if it was slow. What is to be said of it is found out only then.
-    pub fn look(
+    /// Logs an operation that ended `now` if it was slow; calls `describe` only then.
+    pub fn record(
         &self,
         front_end: &FrontEnd,
         operation: OperationId,
-        ending: &Ending,
+        summary: &RequestSummary,
         now: Instant,
         describe: impl FnOnce(Texts) -> SlowOperation,
     ) {
-        if self.threshold.is_none_or(|threshold| ending.duration < threshold) {
+        if self.threshold.is_none_or(|threshold| summary.duration < threshold) {
             return;
         }
         front_end.count_slow();
@@ -98,9 +99,9 @@ impl SlowLog {
             operation = front_end.name(operation),
             database = slow.database,
             container = slow.container,
-            duration_ms = ending.duration.as_micros() as f64 / 1000.0,
-            request_units = ending.charge_hundredths as f64 / 100.0,
-            outcome = ending.outcome.name(),
+            duration_ms = summary.duration.as_micros() as f64 / 1000.0,
+            request_units = summary.charge_hundredths as f64 / 100.0,
+            outcome = summary.outcome.name(),
             status = slow.status,
             activity = slow.activity,
             items_examined = slow.items_examined,
@@ -115,7 +116,7 @@ impl SlowLog {
 }
 
 impl Window {
-    /// Whether there is room for a line; then also how many were left out since the last one.
+    /// Returns whether another line is allowed; if so, how many were left out since the last one.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let fresh =
             self.since.is_none_or(|since| now.saturating_duration_since(since) >= Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Accepting connections: each gets a permit and a task, and at the end those at work finish.
+//! Accepts connections: each gets a permit and a task, and on shutdown running requests finish.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,40 +10,41 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::admission::{Admission, Peer};
-use crate::complaints::Complaints;
 use crate::tenant::Api;
+use crate::warning_limiter::WarningLimiter;
 
-/// How long accepting rests after it failed, for want of file descriptors as a rule.
+/// How long to pause after a failed accept, which mostly lacks file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How a front end accepts connections.
+/// The settings of one front end's accept loop.
 #[derive(Debug)]
 pub struct Acceptor {
-    /// Which one it is.
+    /// The front end.
     pub api: Api,
-    /// What all front ends share.
+    /// The admission control that all front ends share.
     pub admission: Arc<Admission>,
-    /// Counts them.
+    /// The metrics that count the connections.
     pub front_end: Arc<FrontEnd>,
-    /// Its connections at most.
+    /// The largest number of connections of this front end.
     pub connections: usize,
-    /// How long they have to finish at the end.
+    /// How long connections may finish their work on shutdown.
     pub drain_timeout: Duration,
 }
 
-/// A connection to serve.
+/// An accepted connection.
 #[derive(Debug)]
 pub struct Accepted {
-    /// Its bytes.
+    /// The socket.
     pub socket: TcpStream,
-    /// What admission control knows of it.
+    /// The connection's state in admission control.
     pub peer: Arc<Peer>,
-    /// True once the server ends: the connection then does so too, after what it is doing.
+    /// Becomes true on shutdown: the connection then ends after its current work.
     pub stopped: watch::Receiver<bool>,
 }
 
 impl Acceptor {
-    /// Serves every connection in a task of its own until `shutdown` ends, then lets work in flight finish and returns.
+    /// Serves every connection in a task of its own until `shutdown` completes, then lets running work finish and
+    /// returns.
     pub async fn run<Serving>(
         self,
         listener: TcpListener,
@@ -55,8 +56,8 @@ impl Acceptor {
         let permits = Arc::new(Semaphore::new(self.connections));
         let (stop, stopped) = watch::channel(false);
         let mut shutdown = std::pin::pin!(shutdown);
-        // One kind must not keep the other from being said.
-        let (mut failures, mut refusals) = (Complaints::default(), Complaints::default());
+        // One limiter each, so that neither kind of warning suppresses the other.
+        let (mut failures, mut refusals) = (WarningLimiter::default(), WarningLimiter::default());
         loop {
             let (socket, address) = tokio::select! {
                 () = &mut shutdown => break,
@@ -72,8 +73,9 @@ impl Acceptor {
             let Some(permit) = self.admission.connect(self.api, &permits).await else {
                 self.front_end.refused_connection();
                 let open = self.front_end.connections_open();
-                refusals
-                    .warn(&format!("closed a new connection: {open} are open already, and no more may be"));
+                refusals.warn(&format!(
+                    "closed a new connection: the limit of {open} open connections is reached"
+                ));
                 continue;
             };
             let peer = self.admission.peer(self.api, address.ip());
@@ -88,10 +90,7 @@ impl Acceptor {
         drop(stopped);
         let _ = stop.send(true);
         if timeout(self.drain_timeout, stop.closed()).await.is_err() {
-            tracing::warn!(
-                "connections were still at work {:?} after the shutdown began",
-                self.drain_timeout
-            );
+            tracing::warn!("connections were still busy {:?} after the shutdown began", self.drain_timeout);
         }
     }
 }

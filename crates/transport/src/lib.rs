@@ -1,24 +1,24 @@
-//! What both front ends need below their protocols: accepting connections, their bytes, plain or inside TLS on the same port,
-//! admission control, and complaints about strangers that do not fill the log.
+//! The layer below both protocols: accepting connections, their bytes, plain or inside TLS on the same port, admission
+//! control, and rate-limited warnings.
 //!
-//! Certificates are the server's business; here is only what is done with them.
+//! Loading certificates is up to the server; this crate only uses them.
 
 mod accept;
 mod admission;
-mod complaints;
 mod stream;
 mod tenant;
+mod warning_limiter;
 
-/// Who takes an answer takes at least so much of it in the time for which it may leave it unread, or all that there is: a peer
-/// that takes a byte now and then does not keep its place with it.
+/// The number of bytes of an answer that a client must receive within the write timeout, or all that there are: a
+/// client that reads a byte now and then does not keep its connection.
 pub const WRITE_STEP_BYTES: usize = 256 * 1024;
 
 pub use accept::{Accepted, Acceptor};
 pub use admission::{
-    Admission, Bounds, Busy, CutOff, Figures, Held, Peer, Permit, STRANGER_BYTES, STRANGERS_BYTES,
-    StrangerFigures, Work,
+    Admission, Bounds, Busy, CutOff, Held, Peer, Permit, UNAUTHENTICATED_BYTES,
+    UNAUTHENTICATED_CONNECTION_BYTES, UnauthenticatedStats, Work, WorkStats,
 };
-pub use complaints::Complaints;
 pub use stream::{Stream, open};
 pub use tenant::{Api, Tenant};
 pub use tokio_rustls::rustls::ServerConfig;
+pub use warning_limiter::WarningLimiter;

@@ -1,7 +1,7 @@
-//! A connection's bytes, plain or inside TLS: the first three bytes tell.
+//! A connection's bytes, plain or inside TLS, which the first three bytes decide.
 //!
-//! A TLS handshake begins `16 03 01` to `16 03 04`. No line of HTTP does, nor does the preface of HTTP/2. Read as the length
-//! of a MongoDB message that would be at least 66,326 bytes, and no greeting is that long.
+//! A TLS handshake begins `16 03 01` to `16 03 04`. No line of HTTP does, nor does the preface of HTTP/2. Read as the
+//! length of a MongoDB message that would be at least 66,326 bytes, and no hello is that long.
 
 use std::io;
 use std::pin::Pin;
@@ -16,20 +16,20 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
-/// Between two looks at a client that has sent one or two bytes and no more.
-const LOOK_PAUSE: Duration = Duration::from_millis(5);
+/// The pause between two peeks at a client that has sent only one or two bytes.
+const PEEK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A connection's bytes.
 #[derive(Debug)]
 pub enum Stream {
-    /// As they come.
+    /// Unencrypted.
     Plain(TcpStream),
     /// Inside TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Finds out how the client speaks and goes along with it. For how long a client may say nothing at all is the caller's to
-/// bound; once it has begun a handshake, it must end it in time.
+/// Detects whether the client speaks TLS, and performs the handshake. The caller limits how long a client may send
+/// nothing at all; a handshake that has begun must complete in time.
 pub async fn open(
     socket: TcpStream,
     tls: Option<&Arc<ServerConfig>>,
@@ -38,7 +38,7 @@ pub async fn open(
     if !wants_tls(&socket).await? {
         return Ok(Stream::Plain(socket));
     }
-    let config = tls.ok_or_else(|| io::Error::other("the client wants TLS and there is none"))?;
+    let config = tls.ok_or_else(|| io::Error::other("the client requested TLS, which is not configured"))?;
     let handshake = TlsAcceptor::from(Arc::clone(config)).accept(socket);
     let stream = timeout(handshake_timeout, handshake).await??;
     Ok(Stream::Tls(Box::new(stream)))
@@ -49,7 +49,7 @@ async fn wants_tls(socket: &TcpStream) -> io::Result<bool> {
     loop {
         match (socket.peek(&mut bytes).await?, bytes) {
             (0, _) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            (1, [0x16, ..]) | (2, [0x16, 0x03, _]) => tokio::time::sleep(LOOK_PAUSE).await,
+            (1, [0x16, ..]) | (2, [0x16, 0x03, _]) => tokio::time::sleep(PEEK_INTERVAL).await,
             (3, [0x16, 0x03, 1..=4]) => return Ok(true),
             _ => return Ok(false),
         }
@@ -57,12 +57,12 @@ async fn wants_tls(socket: &TcpStream) -> io::Result<bool> {
 }
 
 impl Stream {
-    /// Whether nobody on the way can read along.
+    /// Returns whether the connection is encrypted.
     pub fn is_secure(&self) -> bool {
         matches!(self, Stream::Tls(_))
     }
 
-    /// The name that the client dialled, where TLS tells.
+    /// Returns the server name that the client sent in its TLS handshake.
     pub fn server_name(&self) -> Option<String> {
         match self {
             Stream::Plain(_) => None,

@@ -1,8 +1,8 @@
-//! Whom work and bytes are charged to: a key of the account, a resource token's permission, a MongoDB user.
+//! The tenant that work and bytes are charged to: a key of the account, a resource token's permission, a MongoDB user.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A front end, as far as shares are concerned.
+/// A front end with its own tenants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Api {
     /// The NoSQL API, with the admin API and the explorer on the same port.
@@ -19,7 +19,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// Returns the tenant that `identity` names on that front end.
+    /// Returns the tenant with this identity on this front end.
     pub fn new(api: Api, identity: impl Hash) -> Tenant {
         let mut hasher = DefaultHasher::new();
         identity.hash(&mut hasher);

@@ -11,7 +11,7 @@ pub(super) trait Client: Sized {
     /// Makes what items are put into.
     fn prepare(server: &Server) -> Result<()>;
 
-    /// A client whose items are those of one round.
+    /// Returns a client whose items are those of one round.
     fn connect(server: &Server, round: u64) -> Result<Self>;
 
     fn perform(&mut self, call: &Call) -> Result<Answer>;
@@ -117,7 +117,7 @@ impl Wire {
         })
     }
 
-    /// Whether one update did something, and whether that was to make the document.
+    /// Returns whether one update did something, and whether that was to make the document.
     fn update(&mut self, filter: Bson, value: u64, upsert: bool) -> Result<(bool, bool)> {
         let update = Bson::new()
             .document("q", filter)
@@ -181,7 +181,7 @@ fn value_of(document: Value<'_>) -> Result<Answer> {
 }
 
 impl Client for Wire {
-    /// Documents die by the time of their last write.
+    /// Documents expire by the time of their last write.
     fn prepare(server: &Server) -> Result<()> {
         let index = Bson::new()
             .document("key", Bson::new().int("_ts", 1))

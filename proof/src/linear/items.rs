@@ -1,6 +1,6 @@
-//! What item operations do, one after the other: a few items, and a clock that lets them die.
+//! What item operations do, one after the other: a few items, and a clock that lets them expire.
 //!
-//! The clock is moved in steps of 600 seconds and items live for 1,000, so that one dies of the second step after its last
+//! The clock is moved in steps of 600 seconds and items live for 1,000, so that one expires of the second step after its last
 //! write, and neither of the first nor of the seconds that the run itself takes.
 
 use super::search::Specification;
@@ -47,7 +47,7 @@ pub enum Call {
     MoveClock,
 }
 
-/// What was answered.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// There is a new version, and whether there was none before, where that is told.
@@ -91,7 +91,7 @@ struct Item {
 }
 
 impl State {
-    /// The item, if it lives.
+    /// Returns the item, if it is live.
     fn living(&self, key: usize) -> Option<&Item> {
         self.items[key].as_ref().filter(|item| self.steps - item.written <= STEPS_SURVIVED)
     }
@@ -102,7 +102,7 @@ impl State {
         after
     }
 
-    /// Whether a condition on an item fails, and with what answer.
+    /// Returns whether a condition on an item fails, and with what answer.
     fn refusal(&self, key: usize, at: Option<&Tag>) -> Option<Answer> {
         match (self.living(key), at) {
             (None, _) => Some(Answer::Missing),
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// The same state, if this is how a refusal may be told.
+    /// Returns the same state, if this is how a refusal may be told.
     fn refused(&self, refusal: &Answer, answer: &Answer) -> Option<State> {
         (answer == refusal || *answer == Answer::Refused).then(|| self.clone())
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::super::search::{Operation, Verdict, search};
     use super::*;
 
-    /// Whether calls that overlap as told are linear: client, call, answer, beginning, end.
+    /// Returns `true` if calls that overlap as told are linear: client, call, answer, beginning, end.
     fn is_linear(history: &[(Call, Answer, u64, u64)]) -> bool {
         let operation = |(client, (call, answer, began, ended)): (usize, &(Call, Answer, u64, u64))| {
             Operation { client, call: call.clone(), answer: answer.clone(), began: *began, ended: *ended }

@@ -5,17 +5,17 @@
 //! | file | what |
 //! |---|---|
 //! | `search.rs` | whether a history is linearizable |
-//! | `items.rs` | what item operations do, one after the other, and how the clock lets items die |
+//! | `items.rs` | what item operations do, one after the other, and how the clock lets items expire |
 //! | `clients.rs` | the operations over both protocols |
-//! | `lies.rs` | histories that must be refused |
+//! | `false_histories.rs` | histories that must be refused |
 //!
 //! A history is short, a few clients on a few items, because many short ones show more than a long one. The test clock is
 //! moved as one of the operations, so expiry takes its place among the writes. Each history is also judged with one of its
-//! answers falsified (`lies.rs`): a checker that believes that would believe anything.
+//! answers falsified (`false_histories.rs`): a checker that believes that would believe anything.
 
 mod clients;
+mod false_histories;
 pub mod items;
-mod lies;
 pub mod search;
 
 use std::path::Path;
@@ -60,7 +60,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     )))
 }
 
-/// What was judged.
+/// The figures of a check.
 #[derive(Default)]
 struct Sums {
     histories: u64,
@@ -90,8 +90,8 @@ impl Sums {
         is_linear(history, seed, place)?;
         self.add(history);
         for (lie, count) in [
-            (lies::stale_read(history), &mut self.stale),
-            (lies::second_winner(history), &mut self.second_winners),
+            (false_histories::stale_read(history), &mut self.stale),
+            (false_histories::second_winner(history), &mut self.second_winners),
         ] {
             let Some(lie) = lie else { continue };
             let verdict = search(&Items { keys: KEYS }, &lie);
@@ -116,7 +116,7 @@ fn is_linear(history: &History, seed: u64, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A history for people: what was explained in its order, then the rest in the order of its beginnings.
+/// Returns a history for people: what was explained in its order, then the rest in the order of its beginnings.
 fn told(history: &History, explained: &[usize], stuck: &[usize]) -> String {
     let line = |mark: &str, operation: &Operation<Call, Answer>| {
         let Operation { client, call, answer, began, ended } = operation;
@@ -156,7 +156,7 @@ fn perform(mut client: impl Client, number: usize, mut random: Rng, begin: &Inst
     let mut seen: Vec<Option<Tag>> = vec![None; KEYS];
     let mut history = History::new();
     for turn in 0..OPERATIONS {
-        // Nobody else writes it.
+        // No other client writes it.
         let value = (number * OPERATIONS + turn) as u64 * 1000;
         let call = draw(&mut random, value, &seen);
         let began = begin.elapsed().as_nanos() as u64;
@@ -171,7 +171,7 @@ fn perform(mut client: impl Client, number: usize, mut random: Rng, begin: &Inst
     Ok(history)
 }
 
-/// The next operation; conditions name the version that the client saw last.
+/// Returns the next operation; conditions name the version that the client saw last.
 fn draw(random: &mut Rng, value: u64, seen: &[Option<Tag>]) -> Call {
     let key = random.usize(..KEYS);
     let at = seen[key].clone().filter(|_| random.u8(..4) > 0);

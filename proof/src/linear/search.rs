@@ -1,6 +1,6 @@
-//! Whether a history of overlapping operations could have come from one that did them one after the other.
+//! A search for a linearization of a history of overlapping operations.
 //!
-//! The search of Wing and Gong with the memory of Lowe. Whoever has begun before the first one still to be explained has ended
+//! The search of Wing and Gong with the memory of Lowe. An operation that began before the first one still to be explained ended
 //! may come next; it is tried, and taken back if nothing leads on from there. What was reached before, the same operations
 //! done and the same state, is not gone through again: that makes an exponential search a short one, because the number of
 //! operations that overlap is small.
@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// What one client asked, what was answered, and when.
+/// One call of a client: the request, the answer, and their times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation<C, A> {
     pub client: usize,
@@ -26,14 +26,14 @@ pub trait Specification {
     type Call;
     type Answer;
 
-    /// What is there before the first operation.
+    /// Returns what is there before the first operation.
     fn start(&self) -> Self::State;
 
-    /// What is there afterwards; none if the call cannot have been answered so.
+    /// Returns what is there afterwards; none if the call cannot have been answered so.
     fn step(&self, state: &Self::State, call: &Self::Call, answer: &Self::Answer) -> Option<Self::State>;
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// An order that explains everything, by places in the history.
@@ -156,7 +156,7 @@ impl Timeline {
         2 * operation
     }
 
-    /// The operations that have begun before the first end.
+    /// Returns the operations that have begun before the first end.
     fn open(&self) -> Vec<usize> {
         let begins = std::iter::successors(self.first(), |event| self.after(*event));
         begins.take_while(|event| self.is_begin(*event)).map(|event| self.operation(event)).collect()

@@ -1,7 +1,7 @@
 //! Sort keys of strings in stores made before format 9: one order for all languages.
 //!
-//! Keys on disk are in this order, so a collection or an index that was made with it keeps it; everything made since has the
-//! order of Unicode's collation algorithm.
+//! Keys on disk are in this order, so a collection or an index that was created with it keeps it; newer ones have the order
+//! of Unicode's collation algorithm.
 //!
 //! ```text
 //! key        primary weights, 00 [, secondary weights, 00] [, case weights, 00]
@@ -23,7 +23,7 @@ use unicode_normalization::char::{canonical_combining_class, is_combining_mark};
 
 use super::options::Options;
 
-/// Signs of ASCII in their order, behind white space.
+/// Signs of ASCII in their order, after white space.
 const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 const SPACES: &str = "\t\n\u{b}\u{c}\r ";
 const SPACE_FIRST: u8 = 0x08;
@@ -38,7 +38,7 @@ const LOWER: u8 = 0x02;
 const UPPER: u8 = 0x08;
 const COMPATIBILITY: u8 = 0x01;
 
-/// The primary weight of what has none.
+/// The weight of a character without a primary weight.
 const NONE: u8 = 0;
 /// The primary weights of ASCII.
 const ASCII: [u8; 128] = ascii_weights();
@@ -75,7 +75,7 @@ pub(super) fn compare(options: &Options, left: &str, right: &str) -> Ordering {
     left_key.cmp(&right_key)
 }
 
-/// Compares without making keys, where that is simple.
+/// Compares ASCII strings without building keys.
 fn compare_ascii(options: &Options, left: &str, right: &str) -> Option<Ordering> {
     if left == right {
         return Some(Ordering::Equal);
@@ -107,7 +107,7 @@ pub(super) fn sort_key(options: &Options, text: &str, out: &mut Vec<u8>) {
     key.finish(options, out);
 }
 
-/// The text with all marks apart from their letters, in canonical order, compatibility forms kept.
+/// Returns the text with all marks apart from their letters, in canonical order, compatibility forms kept.
 fn ordered(text: &str) -> impl Iterator<Item = char> + '_ {
     text.nfd()
 }
@@ -143,7 +143,7 @@ impl Levels {
             match expansion(part) {
                 Some(letters) => {
                     letters.chars().for_each(|letter| self.base(letter, COMPATIBILITY));
-                    // Told from the plain letters as by a diacritic.
+                    // Distinguished from the plain letters as if by a diacritic.
                     self.mark(part);
                 }
                 None if is_combining_mark(part) => self.mark(part),
@@ -177,7 +177,7 @@ impl Levels {
         self.case.push(case | compatibility);
     }
 
-    /// Appends the primary weight; control characters have none and do not count at all.
+    /// Appends the primary weight; control characters have none and are ignored.
     fn weigh(&mut self, char: char) -> bool {
         if char.is_ascii() {
             let weight = ASCII[char as usize];
@@ -219,14 +219,14 @@ impl Levels {
             out.extend(self.case);
             out.push(LEVEL_END);
         } else if options.case_level {
-            // Upper or not is all that this level tells.
+            // This level only distinguishes upper case.
             out.extend(self.case.into_iter().map(|case| case & !COMPATIBILITY));
             out.push(LEVEL_END);
         }
     }
 }
 
-/// The lower case of a letter; the Greek final sigma is a sigma.
+/// Returns the lower case of a letter; the Greek final sigma is a sigma.
 fn lower(letter: char) -> impl Iterator<Item = char> {
     letter.to_lowercase().map(|letter| if letter == 'ς' { 'σ' } else { letter })
 }

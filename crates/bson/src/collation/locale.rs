@@ -1,12 +1,12 @@
-//! Which locales may be named, and what they are called in Unicode's own notation.
+//! The supported locales and their names in Unicode's notation.
 
 use icu_locale_core::Locale;
 
 use crate::error::{Error, Result};
 
-/// Languages that may be named; a script or a territory may follow. Each has a tailoring in the data of ICU4X, or the root
+/// The supported languages; a script or a territory may follow. Each has a tailoring in the data of ICU4X, or the root
 /// order in that of Unicode. Northern Sami, Tibetan and a few more have one in Unicode's data that is not in ICU4X's: those
-/// are refused, since they would sort as no language does.
+/// are refused, because their order would be wrong.
 const LANGUAGES: &[&str] = &[
     "af", "am", "ar", "as", "az", "be", "bg", "bn", "bs", "ca", "ceb", "chr", "cs", "cy", "da", "de", "dsb",
     "ee", "el", "en", "eo", "es", "et", "fa", "fi", "fil", "fo", "fr", "ga", "gl", "gu", "ha", "he", "hi",
@@ -16,7 +16,7 @@ const LANGUAGES: &[&str] = &[
     "tr", "ug", "uk", "ur", "vi", "xh", "yo", "zh", "zu",
 ];
 
-/// Orders of a language beside its usual one: how MongoDB calls it, how Unicode does, and the languages that have it.
+/// Alternative orders of a language: MongoDB's name, Unicode's name, and the languages that have it.
 const VARIANTS: &[(&str, &str, &[&str])] = &[
     ("standard", "standard", LANGUAGES),
     ("eor", "eor", LANGUAGES),
@@ -36,7 +36,7 @@ pub(super) fn parse(name: &str) -> Result<Locale> {
     let unsupported = || {
         Error::Unsupported(format!(
             "Field 'locale' is invalid in: {{ locale: \"{}\" }}",
-            crate::shell::shorten(name)
+            crate::shorten::shorten(name)
         ))
     };
     let (base, variant) = match name.split_once("@collation=") {

@@ -1,12 +1,12 @@
-//! Collations: how strings compare where bytes are not what people mean.
+//! Collations: the order of strings in a language.
 //!
 //! The order is that of Unicode's collation algorithm with the tailorings of each language (Swedish `å` behind `z`), by
-//! ICU4X. What it cannot do is refused by name, not ignored.
+//! ICU4X. Unsupported options are refused by name, not ignored.
 //!
 //! Keys of indexes and of `_id` lie on disk in this order, and ICU4X promises no order beyond one version of itself. So a
 //! stored collation names its order ([`Collation::to_stored`]): the version of ICU4X is pinned, a test holds a sample of its
 //! keys, and a store that names an order this program does not have is refused, not read wrongly. Collections of stores
-//! before format 9 name none of it and keep the order they were made in (`legacy.rs`).
+//! before format 9 name no order and keep the one they were created with (`legacy.rs`).
 
 mod legacy;
 mod locale;
@@ -20,7 +20,7 @@ use icu_collator::CollatorBorrowed;
 use crate::error::{Error, Result};
 use crate::order::compare_by;
 use crate::value::Document;
-use crate::view::{DocumentRef, ValueRef};
+use crate::value::view::{DocumentRef, ValueRef};
 use options::Options;
 
 /// How strings compare.
@@ -35,18 +35,18 @@ struct Rules {
 
 #[derive(Debug)]
 enum Order {
-    /// That of stores before format 9.
+    /// The order of stores before format 9.
     Legacy,
-    /// That of Unicode's collation algorithm.
+    /// The order of Unicode's collation algorithm.
     Unicode(CollatorBorrowed<'static>),
 }
 
-/// What a listed collation carries as its version: that of the collation data of MongoDB, whose tools compare it when they
-/// restore what they dumped here, and hand it over when they restore here what they dumped there.
+/// The version of a listed collation: that of MongoDB's collation data. MongoDB's tools compare it when they restore a
+/// dump of this server, and send it when they restore a dump of MongoDB here.
 const LISTED_VERSION: &str = "57.1";
 
-/// What a stored collation carries as its version: the name of the order of its keys. It changes with the pinned version of
-/// `icu_collator`; collections of before have to be rebuilt then, or their old order has to be kept.
+/// The version of a stored collation: the name of the order of its keys. It changes with the pinned version of
+/// `icu_collator`; older collections then have to be rebuilt, or their order has to be kept.
 const STORED_VERSION: &str = "icu4x 2.4.0";
 
 impl Rules {
@@ -68,30 +68,31 @@ impl PartialEq for Rules {
 impl Eq for Rules {}
 
 impl Collation {
-    /// Strings compare byte by byte.
+    /// Returns the simple collation: strings compare byte by byte.
     pub const fn simple() -> Collation {
         Collation(None)
     }
 
-    /// Whether strings compare byte by byte.
+    /// Returns `true` if strings compare byte by byte.
     pub fn is_simple(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Reads `{locale: .., strength: .., ..}` as a client gives it. A version in it is not compared with ours: the order is
-    /// always the current one.
+    /// Parses `{locale: .., strength: .., ..}` as a client sends it. A version in it is ignored: the order is always the
+    /// current one.
     pub fn parse(document: DocumentRef<'_>) -> Result<Collation> {
-        let Some(given) = options::Given::parse(document)? else { return Ok(Collation::simple()) };
+        let Some(given) = options::RequestedOptions::parse(document)? else { return Ok(Collation::simple()) };
         let (options, collator) = given.resolve()?;
         Ok(Collation(Some(Arc::new(Rules { options, order: Order::Unicode(collator) }))))
     }
 
-    /// Reads what [`Collation::to_stored`] wrote, of this program or of one before format 9.
+    /// Parses the output of [`Collation::to_stored`], of this version or of one before format 9.
     pub fn parse_stored(document: DocumentRef<'_>) -> Result<Collation> {
         match document.get("version").and_then(ValueRef::as_str) {
             Some(STORED_VERSION) => Collation::parse(document),
             Some(LISTED_VERSION) => {
-                let options = options::Given::parse(document)?.map(options::Given::legacy);
+                let options =
+                    options::RequestedOptions::parse(document)?.map(options::RequestedOptions::legacy);
                 Ok(Collation(options.map(|options| Arc::new(Rules { options, order: Order::Legacy }))))
             }
             other => Err(Error::Text(format!(
@@ -101,7 +102,7 @@ impl Collation {
         }
     }
 
-    /// All options, as they are listed.
+    /// Returns all options, as they are listed.
     pub fn to_document(&self) -> Document {
         match &self.0 {
             None => Document::new().with("locale", "simple"),
@@ -109,7 +110,7 @@ impl Collation {
         }
     }
 
-    /// All options with the name of the order, as they are stored beside keys in that order.
+    /// Returns all options with the name of the order, as they are stored beside keys in that order.
     pub fn to_stored(&self) -> Document {
         match &self.0 {
             None => self.to_document(),
@@ -137,7 +138,7 @@ impl Collation {
         }
     }
 
-    /// Compares two values of any types, the strings in them by this collation.
+    /// Compares two values of any types; strings compare by this collation.
     pub fn compare_values(&self, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
         compare_by(left, right, &|left, right| self.compare(left, right))
     }

@@ -1,4 +1,4 @@
-//! The options of a collation: as a client gives them, and with the defaults of their locale filled in.
+//! The options of a collation: as a client sends them, and with the defaults of their locale filled in.
 
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, MaxVariable, Strength};
 use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
@@ -7,9 +7,9 @@ use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
 use super::locale;
 use crate::error::{Error, Result};
 use crate::value::Document;
-use crate::view::{DocumentRef, ValueRef};
+use crate::value::view::{DocumentRef, ValueRef};
 
-/// All options, with nothing left open.
+/// All options, with every default filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are MongoDB's options, each true or false there")]
 pub(super) struct Options {
@@ -27,7 +27,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// As they are listed, without the version.
+    /// Returns the options as they are listed, without the version.
     pub(super) fn to_document(&self) -> Document {
         Document::new()
             .with("locale", self.locale.as_str())
@@ -42,10 +42,10 @@ impl Options {
     }
 }
 
-/// Options as a client gives them. What is absent follows the locale: Danish puts upper case first, Canadian French
+/// Options as a client sends them. Absent options follow the locale: Danish puts upper case first, Canadian French
 /// compares accents from the end, Thai ignores punctuation.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct RequestedOptions {
     locale: String,
     strength: Option<u8>,
     case_level: Option<bool>,
@@ -57,10 +57,10 @@ pub(super) struct Given {
     backwards: Option<bool>,
 }
 
-impl Given {
+impl RequestedOptions {
     /// Reads a document of options; `None` is the simple collation.
-    pub(super) fn parse(document: DocumentRef<'_>) -> Result<Option<Given>> {
-        let mut given = Given::default();
+    pub(super) fn parse(document: DocumentRef<'_>) -> Result<Option<RequestedOptions>> {
+        let mut given = RequestedOptions::default();
         for (name, value) in document.iter() {
             match name {
                 "locale" => text(name, value)?.clone_into(&mut given.locale),
@@ -84,7 +84,7 @@ impl Given {
         }
     }
 
-    /// Fills in what the locale says, and makes the collator.
+    /// Fills in the defaults of the locale and creates the collator.
     pub(super) fn resolve(self) -> Result<(Options, CollatorBorrowed<'static>)> {
         let locale = locale::parse(&self.locale)?;
         let is_canadian_french = self.locale == "fr_CA";
@@ -120,7 +120,7 @@ impl Given {
         Ok((options, collator))
     }
 
-    /// What a store before format 9 has: the options it knew, all others at the defaults it listed.
+    /// Returns the options of a store before format 9: those it knew, all others at the defaults it listed.
     pub(super) fn legacy(self) -> Options {
         Options {
             locale: self.locale,
@@ -190,7 +190,7 @@ fn flag(name: &str, value: ValueRef<'_>) -> Result<bool> {
 fn one_of(name: &str, value: ValueRef<'_>, accepted: &[&'static str]) -> Result<&'static str> {
     let text = text(name, value)?;
     accepted.iter().copied().find(|accepted| *accepted == text).ok_or_else(|| {
-        let value = crate::shell::shorten(text);
+        let value = crate::shorten::shorten(text);
         Error::Text(format!("Enumeration value '{value}' for field 'collation.{name}' is not a valid value."))
     })
 }

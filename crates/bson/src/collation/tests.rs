@@ -17,7 +17,7 @@ fn collation(text: &str) -> Result<Collation> {
     Collation::parse(document(text).view())
 }
 
-/// A collation as a store before format 9 has it.
+/// Returns a collation as a store before format 9 has it.
 fn legacy(options: &str) -> Collation {
     let stored = document(options).with("version", LISTED_VERSION);
     Collation::parse_stored(stored.view()).expect(options)
@@ -29,7 +29,7 @@ fn sorted(collation: &Collation, words: &str) -> String {
     words.join(" ")
 }
 
-/// Two strings are equal up to a strength, and differ beyond it.
+/// Asserts that two strings are equal up to a strength and differ beyond it.
 fn assert_equal_up_to(strength: u8, left: &str, right: &str, read: impl Fn(&str) -> Collation) {
     for level in 1..=5 {
         let order = read(&format!(r#"{{"locale":"en","strength":{level}}}"#)).compare(left, right);

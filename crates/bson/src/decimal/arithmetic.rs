@@ -5,11 +5,11 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 use super::{DIGITS_MAX, Decimal128, EXPONENT_MAX, Parts, Wide};
 
-/// Digits that a number is given before one of much smaller size is added: enough that what is cut off of the smaller one
-/// only decides how the sum is rounded.
+/// Digits to which a number is extended before a much smaller one is added: enough that the truncated part of the smaller
+/// one only decides how the sum is rounded.
 const GUARDED_DIGITS: u32 = DIGITS_MAX + 3;
 
-/// A finite number taken apart.
+/// The parts of a finite number.
 #[derive(Debug, Clone, Copy)]
 struct Finite {
     negative: bool,
@@ -116,7 +116,7 @@ fn add_finite(left: Finite, right: Finite) -> Decimal128 {
     match coarse_digits.cmp(&fine_digits) {
         Ordering::Equal => Decimal128::rounded(false, Wide::from(0), false, exponent),
         Ordering::Greater if rest => {
-            // A little less than the difference is one less and a little more.
+            // A difference minus a fraction is the difference minus one plus a fraction.
             let difference = coarse_digits.minus(fine_digits).minus(Wide::from(1));
             Decimal128::rounded(coarse.negative, difference, true, exponent)
         }
@@ -193,7 +193,7 @@ fn divide_finite(left: Finite, right: Finite) -> Decimal128 {
 impl Rem for Decimal128 {
     type Output = Decimal128;
 
-    /// What is left of the division cut to a whole number; it has the sign of the dividend.
+    /// Returns the remainder of the division truncated to a whole number; it has the sign of the dividend.
     fn rem(self, other: Decimal128) -> Decimal128 {
         match pair(self, other) {
             Pair::Finite(_, right) if right.coefficient == 0 => Decimal128::NAN,
@@ -220,7 +220,7 @@ fn remainder_finite(left: Finite, right: Finite) -> Decimal128 {
     }
 }
 
-/// What `coefficient` times ten to the `power` leaves when divided by `modulus`.
+/// Returns the remainder of `coefficient` times ten to the `power` divided by `modulus`.
 fn power_remainder(coefficient: u128, power: u32, modulus: u128) -> u128 {
     let times = |left: u128, right: u128| Wide::product(left, right).divided(modulus).1;
     let (mut result, mut square, mut power) = (coefficient % modulus, 10 % modulus, power);
@@ -235,13 +235,13 @@ fn power_remainder(coefficient: u128, power: u32, modulus: u128) -> u128 {
 }
 
 impl Decimal128 {
-    /// The number without its sign.
+    /// Returns the number without its sign.
     #[must_use]
     pub fn abs(self) -> Decimal128 {
         if self.is_negative() { -self } else { self }
     }
 
-    /// The square root, correctly rounded; NaN of a negative number.
+    /// Returns the square root, correctly rounded; NaN of a negative number.
     #[must_use]
     pub fn sqrt(self) -> Decimal128 {
         match self.parts() {

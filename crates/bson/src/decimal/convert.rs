@@ -1,9 +1,9 @@
-//! Rounding to a place, and other numbers from and to decimals.
+//! Rounding, and conversion from and to other numbers.
 
 use super::wide::Dropped;
 use super::{DIGITS_MAX, Decimal128, EXPONENT_MAX, EXPONENT_MIN, Parts, Wide};
 
-/// Which way a number goes that lies between two others.
+/// The direction in which a number is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest, in the middle to the one with the even digit.
@@ -28,8 +28,8 @@ impl Rounding {
 }
 
 impl Decimal128 {
-    /// The number with that exponent: digits behind it are rounded away, zeros are filled in. NaN if that takes more than 34
-    /// digits.
+    /// Returns the number with that exponent: digits behind it are rounded away, zeros are filled in. NaN if that takes more
+    /// than 34 digits.
     #[must_use]
     pub fn quantize(self, exponent: i32, rounding: Rounding) -> Decimal128 {
         let Parts::Finite { negative, coefficient, exponent: own } = self.parts() else { return self };
@@ -53,7 +53,7 @@ impl Decimal128 {
         Decimal128::finite(negative, coefficient, exponent)
     }
 
-    /// The number rounded to so many digits behind the point, or before it if `places` is negative. Unlike
+    /// Returns the number rounded to so many digits behind the point, or before it if `places` is negative. Unlike
     /// [`Decimal128::quantize`] it never fills in zeros.
     #[must_use]
     pub fn round_to(self, places: i32, rounding: Rounding) -> Decimal128 {
@@ -70,7 +70,7 @@ impl Decimal128 {
         }
     }
 
-    /// The same number with as many zeros behind it as there is room for: 34 digits.
+    /// Returns the same number with as many zeros behind it as there is room for: 34 digits.
     #[must_use]
     pub fn padded(self) -> Decimal128 {
         let Parts::Finite { coefficient, exponent, .. } = self.parts() else { return self };
@@ -78,30 +78,30 @@ impl Decimal128 {
         self.quantize((exponent - digits as i32).max(EXPONENT_MIN), Rounding::HalfEven)
     }
 
-    /// The largest whole number that is not larger.
+    /// Returns the largest whole number that is not larger.
     #[must_use]
     pub fn floor(self) -> Decimal128 {
         self.round_to(0, Rounding::Floor)
     }
 
-    /// The smallest whole number that is not smaller.
+    /// Returns the smallest whole number that is not smaller.
     #[must_use]
     pub fn ceil(self) -> Decimal128 {
         self.round_to(0, Rounding::Ceiling)
     }
 
-    /// The number without its fraction.
+    /// Returns the number without its fraction.
     #[must_use]
     pub fn trunc(self) -> Decimal128 {
         self.round_to(0, Rounding::Truncate)
     }
 
-    /// Whether this is a finite number without a fraction.
+    /// Returns `true` if this is a finite number without a fraction.
     pub fn is_whole(self) -> bool {
         self.is_finite() && self.compare(self.trunc()).is_eq()
     }
 
-    /// The long that this is once its fraction is cut off; `None` if it is not finite or out of range.
+    /// Returns the long that this is once its fraction is cut off; `None` if it is not finite or out of range.
     pub fn to_i64(self) -> Option<i64> {
         let Parts::Finite { negative, coefficient, exponent } = self.trunc().parts() else { return None };
         if coefficient == 0 {
@@ -113,12 +113,12 @@ impl Decimal128 {
         i64::try_from(if negative { -size } else { size }).ok()
     }
 
-    /// The int that this is once its fraction is cut off; `None` if it is not finite or out of range.
+    /// Returns the int that this is once its fraction is cut off; `None` if it is not finite or out of range.
     pub fn to_i32(self) -> Option<i32> {
         self.to_i64()?.try_into().ok()
     }
 
-    /// The nearest double; an infinity if that is past the largest.
+    /// Returns the nearest double; an infinity if that is past the largest.
     pub fn to_f64(self) -> f64 {
         match self.parts() {
             Parts::NaN => f64::NAN,
@@ -131,13 +131,13 @@ impl Decimal128 {
         }
     }
 
-    /// The decimal of a double as conversions and mixed arithmetic see it: fifteen digits, which is what a double can be
-    /// trusted with.
+    /// Returns the decimal of a double as conversions and mixed arithmetic see it: fifteen digits, which is what a double
+    /// can be trusted with.
     pub fn from_f64(number: f64) -> Decimal128 {
         Decimal128::from_double(number, 15)
     }
 
-    /// The decimal nearest to a double, all 34 digits of it.
+    /// Returns the decimal nearest to a double, all 34 digits of it.
     pub fn from_f64_nearest(number: f64) -> Decimal128 {
         Decimal128::from_double(number, DIGITS_MAX as usize)
     }

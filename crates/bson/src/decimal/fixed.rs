@@ -51,7 +51,7 @@ impl Fixed {
         Fixed { negative: false, limbs }
     }
 
-    /// The number, without what is behind its 90th digit; `None` if it is too large.
+    /// Creates the number, without what is behind its 90th digit; `None` if it is too large.
     pub(super) fn new(negative: bool, coefficient: u128, exponent: i64) -> Option<Fixed> {
         let mut digits = coefficient.to_string();
         let shift = exponent + FRACTION_DIGITS;
@@ -71,7 +71,7 @@ impl Fixed {
         Some(Fixed { negative, limbs })
     }
 
-    /// The decimal nearest to this number times ten to the `exponent`.
+    /// Returns the decimal nearest to this number times ten to the `exponent`.
     pub(super) fn rounded(self, exponent: i64) -> Decimal128 {
         let mut digits = String::new();
         for limb in self.limbs.iter().rev() {
@@ -95,7 +95,7 @@ impl Fixed {
         Fixed { negative: !self.negative, ..self }
     }
 
-    /// Roughly how large it is.
+    /// Returns an approximation of the number.
     pub(super) fn approximate(self) -> f64 {
         let size = self.limbs.iter().enumerate().rev().fold(0.0, |size, (place, limb)| {
             let power = (place as i32 - FRACTION as i32) * LIMB_DIGITS as i32;
@@ -125,7 +125,7 @@ impl Fixed {
         Fixed { negative: large.negative, limbs }
     }
 
-    /// The product, without what is behind the 90th digit. It has to be below 10^54.
+    /// Returns the product, without what is behind the 90th digit. It has to be below 10^54.
     pub(super) fn times(self, other: Fixed) -> Fixed {
         let mut product = [0_u128; 2 * LIMBS + 1];
         for (place, left) in self.limbs.iter().enumerate() {

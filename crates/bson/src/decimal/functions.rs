@@ -28,7 +28,7 @@ impl Decimal128 {
         }
     }
 
-    /// The natural logarithm; NaN of a negative number.
+    /// Returns the natural logarithm; NaN of a negative number.
     #[must_use]
     pub fn ln(self) -> Decimal128 {
         self.logarithm(|mantissa, power| {
@@ -37,7 +37,7 @@ impl Decimal128 {
         })
     }
 
-    /// The decimal logarithm; NaN of a negative number.
+    /// Returns the decimal logarithm; NaN of a negative number.
     #[must_use]
     pub fn log10(self) -> Decimal128 {
         self.logarithm(|mantissa, power| {
@@ -68,7 +68,7 @@ impl Decimal128 {
         }
     }
 
-    /// This number to a power. Of a negative number only whole powers are numbers.
+    /// Returns this number to a power. Of a negative number only whole powers are numbers.
     #[must_use]
     pub fn pow(self, power: Decimal128) -> Decimal128 {
         let one = Decimal128::from(1);
@@ -103,7 +103,7 @@ impl Decimal128 {
         if negative { -size } else { size }
     }
 
-    /// A small whole power, if all of its digits fit; or one over such a power.
+    /// Returns a small whole power, if all of its digits fit; or one over such a power.
     fn exact_power(self, power: Decimal128) -> Option<Decimal128> {
         let times = power.to_i64().filter(|times| power.is_whole() && times.abs() <= EXACT_POWER_MAX)?;
         let Parts::Finite { negative, coefficient, exponent } = self.parts() else { return None };
@@ -132,7 +132,7 @@ fn exponential(argument: Fixed) -> Decimal128 {
     small_exponential(argument.plus(powers.times(LN_10))).rounded(power)
 }
 
-/// The exponential of a number of about one, by its series.
+/// Returns the exponential of a number of about one, by its series.
 fn small_exponential(argument: Fixed) -> Fixed {
     let (mut sum, mut term) = (ONE, ONE);
     for number in 1..200 {
@@ -145,7 +145,8 @@ fn small_exponential(argument: Fixed) -> Fixed {
     sum
 }
 
-/// The natural logarithm of a number from one to ten: a double is a first guess with 15 digits, and each step doubles them.
+/// Returns the natural logarithm of a number from one to ten: a double is a first guess with 15 digits, and each step
+/// doubles them.
 fn logarithm(number: Fixed) -> Option<Fixed> {
     let guess = number.approximate().ln();
     let mut result = Fixed::new(false, (guess * 1e15).round().max(0.0) as u128, -15)?;

@@ -7,8 +7,8 @@
 //!               e(14) c(113)   exponent + 6176, coefficient below 10^34
 //! ```
 //!
-//! `1.0` and `1.00` are one number in two spellings, and arithmetic keeps the spelling as the standard says: a sum has the
-//! finer of both exponents, a product their sum, a quotient the one nearest to their difference.
+//! `1.0` and `1.00` are one number in two representations, and arithmetic chooses the representation as the standard says:
+//! a sum has the finer of both exponents, a product their sum, a quotient the one nearest to their difference.
 
 mod arithmetic;
 mod convert;
@@ -33,7 +33,7 @@ pub(crate) const EXPONENT_MIN: i32 = -6176;
 pub(crate) const EXPONENT_MAX: i32 = 6111;
 const COEFFICIENT_MAX: u128 = 10_u128.pow(DIGITS_MAX) - 1;
 
-/// What the bytes amount to.
+/// The decoded form of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
     NaN,
@@ -59,7 +59,7 @@ impl Decimal128 {
         if negative { Decimal128::NEGATIVE_INFINITY } else { Decimal128::INFINITY }
     }
 
-    /// A finite number. The coefficient has at most 34 digits, the exponent is in range.
+    /// Returns a finite number. The coefficient has at most 34 digits, the exponent is in range.
     pub(crate) fn finite(negative: bool, coefficient: u128, exponent: i32) -> Decimal128 {
         debug_assert!(coefficient <= COEFFICIENT_MAX && (EXPONENT_MIN..=EXPONENT_MAX).contains(&exponent));
         let biased = (exponent - EXPONENT_MIN) as u128;
@@ -67,7 +67,7 @@ impl Decimal128 {
         Decimal128((sign | biased << 113 | coefficient).to_le_bytes())
     }
 
-    /// Takes the number apart.
+    /// Decodes the number.
     pub(crate) fn parts(self) -> Parts {
         let bits = u128::from_le_bytes(self.0);
         let negative = bits >> 127 == 1;
@@ -87,27 +87,27 @@ impl Decimal128 {
         }
     }
 
-    /// Whether this is not a number.
+    /// Returns `true` if this is not a number.
     pub fn is_nan(self) -> bool {
         self.parts() == Parts::NaN
     }
 
-    /// Whether this is one of the infinities.
+    /// Returns `true` if this is one of the infinities.
     pub fn is_infinite(self) -> bool {
         matches!(self.parts(), Parts::Infinity { .. })
     }
 
-    /// Whether this is a number proper.
+    /// Returns `true` if this is a number proper.
     pub fn is_finite(self) -> bool {
         matches!(self.parts(), Parts::Finite { .. })
     }
 
-    /// Whether this is zero, in any spelling and with any sign.
+    /// Returns `true` if this is zero, in any spelling and with any sign.
     pub fn is_zero(self) -> bool {
         matches!(self.parts(), Parts::Finite { coefficient: 0, .. })
     }
 
-    /// Whether the sign is minus, also of zero.
+    /// Returns `true` if the sign is minus, also of zero.
     pub fn is_negative(self) -> bool {
         match self.parts() {
             Parts::NaN => false,
@@ -115,7 +115,8 @@ impl Decimal128 {
         }
     }
 
-    /// The number nearest to `coefficient` times ten to the `exponent`, ties to the even digit; infinity past the largest.
+    /// Returns the number nearest to `coefficient` times ten to the `exponent`, ties to the even digit; infinity past the
+    /// largest.
     ///
     /// `rest` says that the true number is a little larger than the coefficient tells.
     pub(crate) fn rounded(negative: bool, coefficient: Wide, rest: bool, exponent: i64) -> Decimal128 {

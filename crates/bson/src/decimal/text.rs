@@ -15,7 +15,7 @@ impl FromStr for Decimal128 {
     /// Reads `[sign] digits [. digits] [e [sign] digits]`, `NaN`, `Inf` or `Infinity` in any case. More than 34 digits are
     /// rounded to nearest, ties to even; a number past the largest is an error, one below the smallest is zero.
     fn from_str(text: &str) -> Result<Decimal128, Error> {
-        let wrong = || Error::Text(format!("'{}' is not a decimal number", crate::shell::shorten(text)));
+        let wrong = || Error::Text(format!("'{}' is not a decimal number", crate::shorten::shorten(text)));
         let (negative, unsigned) = match text.as_bytes().first() {
             Some(b'-') => (true, &text[1..]),
             Some(b'+') => (false, &text[1..]),
@@ -39,7 +39,7 @@ impl FromStr for Decimal128 {
         let read = read_digits(whole, fraction);
         let number = Decimal128::rounded(negative, read.coefficient, read.rest, read.exponent + exponent);
         if number.is_infinite() {
-            let shown = crate::shell::shorten(text);
+            let shown = crate::shorten::shorten(text);
             return Err(Error::Text(format!("'{shown}' is out of range of a decimal number")));
         }
         Ok(number)
@@ -65,7 +65,7 @@ fn read_digits(whole: &str, fraction: &str) -> Digits {
     digits
 }
 
-/// The exponent, held within a range that is far outside of what matters.
+/// Returns the exponent, held within a range that is far outside of what matters.
 fn read_exponent(text: &str) -> Option<i64> {
     const FAR: i64 = 1_000_000_000_000;
     let (negative, digits) = match text.as_bytes().first()? {

@@ -37,18 +37,18 @@ impl Wide {
         Wide { high: self.high + other.high + u128::from(carry), low }
     }
 
-    /// The difference; `other` is not larger.
+    /// Returns the difference; `other` is not larger.
     pub(crate) fn minus(self, other: Wide) -> Wide {
         let (low, borrow) = self.low.overflowing_sub(other.low);
         Wide { high: self.high - other.high - u128::from(borrow), low }
     }
 
-    /// The low half, if that is all.
+    /// Returns the low half, if that is all.
     pub(crate) fn narrow(self) -> Option<u128> {
         (self.high == 0).then_some(self.low)
     }
 
-    /// The number times ten to the `digits`; the result has to be below 10^76.
+    /// Returns the number times ten to the `digits`; the result has to be below 10^76.
     pub(crate) fn scaled(self, digits: u32) -> Wide {
         let mut left = digits;
         let mut scaled = self;
@@ -66,7 +66,7 @@ impl Wide {
         self.high == 0 && self.low == 0
     }
 
-    /// How many decimal digits there are; zero has none.
+    /// Returns the number of decimal digits; zero has none.
     pub(crate) fn digits(self) -> u32 {
         let of = |part: u128| part.checked_ilog10().map_or(0, |log| log + 1);
         if self.high == 0 {
@@ -93,7 +93,7 @@ impl Wide {
         (quotient, remainder)
     }
 
-    /// The whole square root, and what is left of the number.
+    /// Returns the whole square root, and what is left of the number.
     pub(crate) fn square_root(self) -> (u128, Wide) {
         // Bit by bit from the top: a bit belongs to the root if its square, with what is there, still fits.
         let mut root = 0_u128;
@@ -106,7 +106,7 @@ impl Wide {
         (root, self.minus(Wide::product(root, root)))
     }
 
-    /// The number without its last `drop` digits, and how what was dropped compares with half a unit.
+    /// Returns the number without its last `drop` digits, and how what was dropped compares with half a unit.
     pub(crate) fn without(self, drop: i64, rest: bool) -> (Wide, Dropped) {
         if drop <= 0 {
             let dropped = if rest { Dropped::BelowHalf } else { Dropped::Nothing };
@@ -137,7 +137,8 @@ impl Wide {
         (kept, dropped)
     }
 
-    /// The number without its last `drop` digits, rounded to nearest, ties to even. What is left has at most 37 digits.
+    /// Returns the number without its last `drop` digits, rounded to nearest, ties to even. What is left has at most 37
+    /// digits.
     pub(crate) fn round_half_even(self, drop: i64, rest: bool) -> u128 {
         let (kept, dropped) = self.without(drop, rest);
         debug_assert!(kept.high == 0, "too many digits were kept");

@@ -34,7 +34,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.position).copied()
     }
 
-    /// The next byte that is not white space, left where it is.
+    /// Returns the next byte that is not white space, left where it is.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while matches!(self.peek_byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.position += 1;

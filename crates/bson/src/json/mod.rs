@@ -1,5 +1,4 @@
-//! MongoDB Extended JSON v2: BSON as JSON in which no type is lost (canonical), or in which what people read is plain
-//! (relaxed).
+//! MongoDB Extended JSON v2: BSON as JSON that keeps every type (canonical), or that is easier to read (relaxed).
 //!
 //! For tests and tools. The server itself never reads or writes it.
 
@@ -8,7 +7,7 @@ mod parse;
 mod print;
 mod time;
 
-/// The subtype of old, whose bytes begin with their length once more.
+/// The old binary subtype, whose bytes begin with their length a second time.
 const OLD_BINARY: u8 = 2;
 
 pub use parse::parse_extended_json;

@@ -93,7 +93,7 @@ fn number(text: &str) -> Option<Value> {
     text.parse().ok().map(Value::Double)
 }
 
-/// A document, or the value that its names say it stands for.
+/// Returns a document, or the value that its names say it stands for.
 fn typed(fields: Document) -> Result<Value> {
     let Some((name, first)) = fields.iter().next() else { return Ok(Value::Document(fields)) };
     let name = name.to_owned();
@@ -137,7 +137,7 @@ fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// The two fields of a document that has just these.
+/// Returns the two fields of a document that has just these.
 fn pair<'a>(value: &'a Value, first: &str, second: &str) -> Option<(&'a Value, &'a Value)> {
     let document = value.as_document().filter(|document| document.len() == 2)?;
     Some((document.get(first)?, document.get(second)?))
@@ -149,7 +149,7 @@ fn binary(value: &Value) -> Option<Value> {
     Some(binary_of(subtype, BASE64.decode(bytes.as_str()?).ok()?))
 }
 
-/// A binary value; bytes of the old subtype have their length before them once more.
+/// Returns a binary value; bytes of the old subtype have their length before them once more.
 fn binary_of(subtype: u8, bytes: Vec<u8>) -> Value {
     let bytes = match subtype {
         OLD_BINARY => [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat(),

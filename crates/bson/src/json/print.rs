@@ -7,12 +7,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::OLD_BINARY;
 use super::time::format_date;
-use crate::view::{BinaryRef, DocumentRef, RegexRef, ValueRef};
+use crate::value::view::{BinaryRef, DocumentRef, RegexRef, ValueRef};
 
 /// The last millisecond of the year 9999, the last that relaxed JSON writes as a date.
 const LAST_DATE_MILLIS: i64 = 253_402_300_799_999;
 
-/// The value in Extended JSON v2. Relaxed writes ints, longs, finite doubles and dates from 1970 to 9999 in a plain form.
+/// Returns the value in Extended JSON v2. Relaxed writes ints, longs, finite doubles and dates from 1970 to 9999 in a plain
+/// form.
 pub fn to_extended_json(value: ValueRef<'_>, relaxed: bool) -> String {
     let mut printer = Printer { out: String::new(), relaxed };
     printer.value(value);
@@ -148,7 +149,7 @@ impl Printer {
     }
 }
 
-/// The bytes that people mean: those of the old subtype have their length before them once more, which the text does not.
+/// Returns the bytes without the inner length that the old subtype has.
 fn without_inner_length(subtype: u8, bytes: &[u8]) -> &[u8] {
     match bytes.split_first_chunk::<4>() {
         Some((length, rest))

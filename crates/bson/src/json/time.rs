@@ -44,7 +44,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     Some(seconds * 1000 + millis - zone_minutes(zone)? * 60_000)
 }
 
-/// The milliseconds behind the point, and what follows the digits.
+/// Returns the milliseconds behind the point, and what follows the digits.
 fn fraction(text: &str) -> Option<(i64, &str)> {
     let Some(text) = text.strip_prefix('.') else { return Some((0, text)) };
     let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! What must hold for one input of the fuzz target `bson`. The target and the test that replays its corpus share this file.
+//! Checks for one input of the fuzz target `bson`. The target shares this file with the test that replays its corpus.
 //!
 //! An input is read in both ways in which values come from outside: as bytes and as Extended JSON.
 
@@ -24,7 +24,7 @@ pub(crate) fn check_bson(data: &[u8]) {
     }
     if let Ok(value) = parse_extended_json(&String::from_utf8_lossy(data)) {
         check_text(&value);
-        // One level more may be one too many.
+        // One more level may exceed the limit.
         let document = Document::new().with("v", value);
         if let Ok(raw) = RawDocument::parse(RawDocument::from_document(&document).into_bytes()) {
             check_raw(&raw);
@@ -32,12 +32,12 @@ pub(crate) fn check_bson(data: &[u8]) {
     }
 }
 
-/// Bytes that were let in can be read, copied, unpacked, packed again, shown and made into keys.
+/// Checks that accepted bytes can be read, copied, decoded, encoded again, printed and made into keys.
 fn check_raw(raw: &RawDocument) {
     assert_eq!(&RawDocument::from_view(raw.view()), raw, "bytes are copied as bytes");
     let tree = raw.to_document();
     let packed = RawDocument::from_document(&tree);
-    // Only the names in arrays are not kept, which nobody reads.
+    // The names in arrays are not kept: no reader uses them.
     assert_eq!(RawDocument::from_document(&packed.to_document()), packed);
     let Ok(packed) = RawDocument::parse(packed.into_bytes()) else { panic!("{tree:?} cannot be read") };
     let (view, other) = (ValueRef::Document(raw.view()), ValueRef::Document(packed.view()));
@@ -53,7 +53,7 @@ fn check_raw(raw: &RawDocument) {
     }
 }
 
-/// Extended JSON tells everything but what only looks like Extended JSON.
+/// Checks that Extended JSON keeps every value that does not itself look like Extended JSON.
 fn check_json(document: DocumentRef<'_>) {
     let text = to_extended_json(ValueRef::Document(document), false);
     let read = parse_extended_json(&text);
@@ -65,7 +65,7 @@ fn check_json(document: DocumentRef<'_>) {
     to_extended_json(ValueRef::Document(document), true);
 }
 
-/// Whether no name could be taken for a type, and all flags are in their order.
+/// Returns `true` if no name could be taken for a type, and all flags are in their order.
 fn is_plain(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Document(document) => is_plain_document(document),
@@ -80,7 +80,7 @@ fn is_plain_document(document: DocumentRef<'_>) -> bool {
     document.iter().all(|(name, value)| !name.starts_with('$') && is_plain(value))
 }
 
-/// What was read from a text is told by both forms of it.
+/// Checks that both forms of Extended JSON parse back to the value.
 fn check_text(value: &Value) {
     let canonical = to_extended_json(value.view(), false);
     if is_plain(value.view()) {
@@ -89,7 +89,7 @@ fn check_text(value: &Value) {
     }
 }
 
-/// Keys sort as values do, in both directions, and none is the beginning of another.
+/// Checks that keys sort as values do, in both directions, and that no key is a prefix of another.
 fn check_order(left: ValueRef<'_>, right: ValueRef<'_>) {
     let order = compare(left, right);
     assert_eq!(compare(right, left), order.reverse());

@@ -1,4 +1,4 @@
-//! Every input that the fuzz target found worth keeping, and every one that once broke something, tried again.
+//! Replays the fuzz corpus: inputs with distinct coverage, and inputs that once failed.
 //!
 //! The target is in `/fuzz`.
 

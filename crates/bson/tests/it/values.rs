@@ -1,4 +1,4 @@
-//! Random values of all types, with a liking for those that meet each other.
+//! Strategies for values of all types, many of them equal or nearly so.
 
 use bson::{Binary, Decimal128, Document, ObjectId, Regex, Timestamp, Value};
 use proptest::prelude::*;
@@ -66,7 +66,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A value of any type, nested up to a few levels.
+/// Returns a value of any type, nested up to a few levels.
 pub(crate) fn value() -> impl Strategy<Value = Value> {
     let small = 0_u32..3;
     let leaf = prop_oneof![

@@ -1,5 +1,5 @@
-//! What must hold for one input of the fuzz targets `json`, `binary` and `key`. The targets and the tests that replay their
-//! corpora share this file.
+//! Checks for one input of the fuzz targets `json`, `binary` and `key`. The targets share this file with the tests that
+//! replay their corpora.
 //!
 //! | target | an input is |
 //! |---|---|
@@ -19,7 +19,8 @@ use document::{
 /// Keys of one input that are compared with each other.
 const KEYS_MAX: usize = 8;
 
-/// A text is refused with a place inside of it, or is one document in every form; white space around it means nothing.
+/// Checks that a text is refused with a position inside of it, or is one document in every form; white space around it
+/// does not count.
 pub(crate) fn check_json(data: &[u8]) {
     check_names(&String::from_utf8_lossy(data));
     let read = Document::from_json(data);
@@ -30,7 +31,7 @@ pub(crate) fn check_json(data: &[u8]) {
             assert_eq!(Document::decode_body(data), Ok(document.clone()));
             assert_eq!(Document::from_json(document.to_json().as_bytes()), Ok(document.clone()));
             assert_eq!(Document::from_value(&document.to_value()), Ok(document.clone()));
-            // One level more may be one too many.
+            // One more level may exceed the limit.
             if let Ok(outer) = Document::from_json(&[b"{\"a\":", data, b",\"b\":1}"].concat()) {
                 let inner = outer.get("a").expect("it was put there");
                 assert_eq!(Document::from_view(inner), Ok(document.clone()));
@@ -47,7 +48,7 @@ pub(crate) fn check_json(data: &[u8]) {
     }
 }
 
-/// Bytes are refused, or are a document; a body that was let in has not one byte to spare.
+/// Checks that bytes are refused or are a document, and that an accepted body has no superfluous byte.
 pub(crate) fn check_binary(data: &[u8]) {
     let body = [&[0x80], data].concat();
     if let Ok(document) = Document::from_cosmos_binary(&body) {
@@ -66,7 +67,7 @@ pub(crate) fn check_binary(data: &[u8]) {
     check_document(&short);
 }
 
-/// Trees and bytes are two views of one document, and both have one key.
+/// Checks that the tree and the bytes of a document agree and have one key.
 fn check_document(document: &Document) {
     let stored = Document::from_stored(document.as_bytes().clone());
     assert_eq!(stored.as_ref(), Ok(document));
@@ -78,7 +79,7 @@ fn check_document(document: &Document) {
     check_one_key(Some(&tree));
 }
 
-/// The small languages: what is read is shown as what was read.
+/// Checks paths, pointers and partition keys: what was parsed prints as it was written.
 fn check_names(text: &str) {
     let _ = Pointer::parse(text).map(|pointer| {
         assert_eq!(Pointer::parse(&pointer.to_string()), Ok(pointer));
@@ -104,12 +105,12 @@ fn check_names(text: &str) {
     check_rid::<OfferRid>(text);
 }
 
-/// A resource has one resource id.
+/// Checks that a resource id prints as it was parsed.
 fn check_rid<Rid: std::str::FromStr + std::fmt::Display>(text: &str) {
     let _ = text.parse::<Rid>().map(|rid| assert_eq!(rid.to_string(), text));
 }
 
-/// Keys are read back or refused; what was read sorts as its key does.
+/// Checks that keys are decoded or refused, and that decoded values sort as their keys do.
 pub(crate) fn check_key(data: &[u8]) {
     let _ = PartitionKey::decode(data).map(|(key, _)| {
         let mut bytes = Vec::new();
@@ -127,7 +128,7 @@ pub(crate) fn check_key(data: &[u8]) {
         );
         assert!(behind.len() < rest.len());
         rest = behind;
-        // No document holds such a number, so no key that we write does.
+        // No document holds such a number, so no encoded key does.
         if values.len() < KEYS_MAX && value.as_ref().is_none_or(is_finite) {
             values.push(value);
         }
@@ -141,7 +142,7 @@ pub(crate) fn check_key(data: &[u8]) {
     }
 }
 
-/// A key reads back as its value, whatever follows it, and not if it is cut.
+/// Checks that a key decodes to its value whatever follows it, and that a truncated key is refused.
 fn check_one_key(value: Option<&Value>) {
     let (written, mut turned) = (key(view(value)), Vec::new());
     encode_key_descending(view(value), &mut turned);
@@ -158,7 +159,7 @@ fn check_one_key(value: Option<&Value>) {
     }
 }
 
-/// Keys sort as values do, in both directions, and none is the beginning of another.
+/// Checks that keys sort as values do, in both directions, and that no key is a prefix of another.
 fn check_two_keys(left: Option<ValueRef<'_>>, right: Option<ValueRef<'_>>) {
     let order = total_order(left, right);
     assert_eq!(total_order(right, left), order.reverse());

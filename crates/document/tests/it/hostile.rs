@@ -1,4 +1,4 @@
-//! Bytes and text that nobody honest would send: an error or a value, never a panic.
+//! Hostile bytes and text: an error or a value, never a panic.
 
 use bytes::Bytes;
 use document::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::strategies::value;
 
-/// Reads everything there is to read.
+/// Reads the whole document.
 fn walk(document: &Document) {
     let tree = document.to_value();
     let mut key = Vec::new();
@@ -18,7 +18,7 @@ fn walk(document: &Document) {
     let _ = document.without(&["id"]);
 }
 
-/// A few bytes of `bytes` changed.
+/// Returns a few bytes of `bytes` changed.
 fn garbled(bytes: &[u8], changes: &[(prop::sample::Index, u8)]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for (index, byte) in changes {

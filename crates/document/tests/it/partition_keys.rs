@@ -26,7 +26,7 @@ fn flat(version: HashVersion) -> PartitionKeyDefinition {
     PartitionKeyDefinition { kind: PartitionKeyKind::Hash, version: Some(version), ..hierarchical(&["/pk"]) }
 }
 
-/// A key of any number of parts; headers stop at three.
+/// Returns a key of any number of parts; headers stop at three.
 fn key(json: &str) -> PartitionKey {
     let items = parse_json(json.as_bytes()).expect("the test has JSON");
     let items = items.as_array().expect("the test has an array");
@@ -136,6 +136,11 @@ fn definitions_are_read_with_their_defaults() {
         (
             r#"{"paths":["/a","/b/c"],"kind":"MultiHash","version":2}"#,
             r#"{"paths":["/a","/b/c"],"kind":"MultiHash","version":2}"#,
+        ),
+        (r#"{"paths":["/pk"],"version":"V1"}"#, r#"{"paths":["/pk"],"kind":"Hash","version":1}"#),
+        (
+            r#"{"paths":["/a","/b"],"kind":"MultiHash","version":"V2"}"#,
+            r#"{"paths":["/a","/b"],"kind":"MultiHash","version":2}"#,
         ),
         (r#"{"paths":["/a"],"kind":"MultiHash"}"#, r#"{"paths":["/a"],"kind":"MultiHash","version":2}"#),
         (

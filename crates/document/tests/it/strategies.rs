@@ -1,4 +1,4 @@
-//! Generated values, with a taste for the edges.
+//! Strategies for values, with many edge cases.
 
 use document::{Object, Value};
 use proptest::prelude::*;
@@ -15,13 +15,13 @@ pub(crate) fn int() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Every finite double, also those that are integers.
+/// Returns every finite double, also those that are integers.
 pub(crate) fn double() -> impl Strategy<Value = f64> {
     use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
     prop_oneof![POSITIVE | NEGATIVE | NORMAL | SUBNORMAL | ZERO, int().prop_map(|i| i as f64), -3.0..3.0]
 }
 
-/// Text with zeros, quotes, control characters and everything beyond ASCII.
+/// Returns texts with zeros, quotes, control characters and everything beyond ASCII.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     let character = prop_oneof![any::<char>(), proptest::char::range('\0', '\u{7f}')];
     prop_oneof![
@@ -30,7 +30,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any value, a few levels deep.
+/// Returns values that are a few levels deep.
 pub(crate) fn value() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),

@@ -1,6 +1,6 @@
 //! Reading the tables under `tests/vectors`: tab-separated columns, `#` starts a comment line.
 
-/// The rows of a table.
+/// Returns the rows of a table.
 pub(crate) fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
 }

@@ -1,4 +1,4 @@
-//! A store inside this process: what the README of a library promises.
+//! Tests of a store inside this process, as the README of the library describes it.
 
 use bolide::{Container, Error, Options};
 use serde_json::{Value, json};
@@ -64,9 +64,9 @@ fn what_is_refused_says_why() {
     assert!(store.advance_clock(1).is_err(), "there is no test clock");
 }
 
-/// No sleep: the thread is waited for by looking, as long as it takes.
+/// No sleep: the test polls the thread, as long as that takes.
 #[test]
-fn the_dead_are_removed_in_the_background_t19() {
+fn expired_items_are_purged_in_the_background_t19() {
     let store = Options::in_memory().stopped_clock().open().unwrap();
     let container = sessions(&store);
     for n in 0..100 {

@@ -1,43 +1,44 @@
-//! Building indexes over items that are there already, and clearing away dropped ones, in bounded steps.
+//! Building indexes of collections over items that are there already, and clearing away dropped ones, in bounded steps
+//! ([`index::build`](crate::index::build)).
 //!
 //! A step is one transaction. It brings the next items, in the order of their numbers, into all indexes whose builds stand at
 //! the same place; writes keep what is in them meanwhile, and everything that is created later, so that a build ends however
-//! fast items come in. Dead items that are not purged are brought in too: the purge removes an item's whole footprint and
-//! need not know how far a build has come. They count for nothing, though: not in a unique index (T15), and a rule by date
-//! leaves their headers alone.
+//! fast items come in. Expired items that are not purged are brought in too, but count for nothing: not in a unique index
+//! (T15), and a rule by date leaves their headers alone.
 //!
-//! A TTL index on a date makes the headers of living items tell the date, without touching their sequence or `_ts`: nobody
-//! has written them. The rule comes into force when the build is whole, under the partition's policy lock (see `gate`).
+//! A TTL index on a date makes the headers of living items tell the date, without touching their sequence or `_ts`: that is
+//! no write. The rule comes into force when the build is whole, under the partition's policy lock (see `gate`).
 //!
-//! A build that finds a duplicate, or a document that the index cannot hold, ends its index; whoever waits for it is told.
+//! A build that finds a duplicate, or a document that the index cannot hold, ends its index; a caller that waits for it gets the error.
 //! Steps go on after a restart, driven by the background.
 
 use std::sync::Arc;
 
 use mql::index::TtlRule;
-use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
+use storage::{Keyspace, Lanes, Transaction, transact};
 
-use super::footprint::DocumentKeys;
-use super::indexes::{Build, CollectionIndex, IndexList, IndexState};
-use super::write::Desk;
+use super::document_keys::DocumentKeys;
+use super::schema::CollectionContext;
 use super::{BsonRecord, Collection, keys};
 use crate::Engine;
-use crate::catalog::change_policy;
-use crate::error::{Error, Result};
+use crate::catalog::collection_indexes::{CollectionIndex, IndexList, IndexState};
+use crate::entries::traces::Traces;
 use crate::expiry::{Change, Policy};
-use crate::index::IndexReport;
-use crate::keys as all_keys;
-use crate::keys::Key;
-use crate::limits::{DROP_CHUNK, INDEX_BUILD_BYTES, INDEX_BUILD_ENTRIES};
+use crate::index::Build;
+use crate::index::build::{BuiltPiece, clear_piece};
+use crate::schema::policies::change_policy;
+use crate::types::error::{Error, Result};
+use crate::types::index_report::IndexReport;
+use crate::types::limits::DROP_CHUNK;
 
-/// How far builds have come that somebody waits for.
+/// How far builds have come that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildProgress {
     /// Whether all of them are ready.
     pub done: bool,
     /// Items brought in so far by the first that is not,
     pub built: u64,
-    /// of so many.
+    /// of this many.
     pub total: u64,
 }
 
@@ -116,14 +117,14 @@ impl Engine {
     fn put_into_service(&self, collection: &Arc<Collection>) -> Result<()> {
         let _change = self.changes.lock();
         let partition = &collection.partition;
-        // Readers wait from before the change takes its time until it is in force: see `gate`.
+        // Readers wait from before the change takes its time until it is in force; see `gate`.
         let mut lock = partition.policy.write();
         let working = Arc::clone(collection);
         let (list, policy) = self.change(move |tx| put_into_service(tx, &working))?;
         *lock = Arc::new(policy);
         drop(lock);
         collection.known.install(list);
-        partition.next_look.at_once();
+        partition.next_due.at_once();
         self.alarm.ring();
         Ok(())
     }
@@ -146,17 +147,17 @@ struct Worked {
 }
 
 fn work(tx: &mut Transaction<'_>, collection: &Arc<Collection>, limit: usize) -> Result<Worked> {
-    let desk = Desk::open(tx, collection)?;
-    let building = desk.list.iter().find_map(|index| match index.state {
+    let context = CollectionContext::open(tx, collection)?;
+    let building = context.schema.list().iter().find_map(|index| match index.state {
         IndexState::Building(build) if !build.is_whole() => Some(build),
         _ => None,
     });
     match building {
         // What makes room does not wait for what needs it.
-        Some(build) if tx.require_room().is_ok() || desk.list.clearing.is_empty() => {
-            build_step(tx, &desk, build, limit)
+        Some(build) if tx.require_free_space().is_ok() || context.schema.list().clearing.is_empty() => {
+            build_step(tx, &context, build, limit)
         }
-        Some(_) | None => clear_step(tx, &desk, limit),
+        Some(_) | None => clear_step(tx, &context, limit),
     }
 }
 
@@ -166,25 +167,33 @@ fn is_in_step(index: &CollectionIndex, build: Build) -> bool {
 }
 
 /// Brings the next items into the indexes of a build, or ends them if one cannot hold an item.
-fn build_step(tx: &mut Transaction<'_>, desk: &Desk, build: Build, limit: usize) -> Result<Worked> {
-    let id = desk.gate.partition;
-    let mut list = (*desk.list).clone();
+fn build_step(
+    tx: &mut Transaction<'_>,
+    context: &CollectionContext,
+    build: Build,
+    limit: usize,
+) -> Result<Worked> {
+    let id = context.gate.partition;
+    let mut list = (**context.schema.list()).clone();
     let numbers: Vec<u32> =
         list.iter().filter(|index| is_in_step(index, build)).map(|index| index.number).collect();
-    match bring_in(tx, desk, build, &numbers, limit) {
-        Ok((next, entries)) => {
+    let piece = build.piece(tx, id, limit, |tx, record| context.bring_in(tx, record, &numbers));
+    match piece {
+        Ok(BuiltPiece { build, entries, is_last, .. }) => {
+            let next = if is_last { Build { through: build.until, ..build } } else { build };
             for index in list.indexes.iter_mut().filter(|index| numbers.contains(&index.number)) {
                 index.state = IndexState::Building(next);
             }
-            desk.add_traits(&mut list);
+            context.schema.add_traits(&mut list);
             list.store(tx, id);
-            Ok(Worked { list: Arc::new(list), policy: None, entries, failed: None })
+            let (list, entries) = (Arc::new(list), entries as u64);
+            Ok(Worked { list, policy: None, entries, failed: None })
         }
         Err(error @ (Error::DuplicateKey { .. } | Error::Language(_) | Error::TooLarge { .. })) => {
             list.indexes.retain(|index| !numbers.contains(&index.number));
             list.clearing.extend(&numbers);
             list.store(tx, id);
-            // Their rules have killed nobody, so nobody can tell when they go.
+            // Their rules were never in force, so no item shows when they go.
             let changes: Vec<Change> = numbers.iter().map(|&id| Change::DropRule { id }).collect();
             let policy = Some(change_policy(tx, id, &changes)?);
             Ok(Worked { list: Arc::new(list), policy, entries: 0, failed: Some((numbers, error)) })
@@ -193,73 +202,35 @@ fn build_step(tx: &mut Transaction<'_>, desk: &Desk, build: Build, limit: usize)
     }
 }
 
-fn bring_in(
-    tx: &mut Transaction<'_>,
-    desk: &Desk,
-    mut build: Build,
-    numbers: &[u32],
-    limit: usize,
-) -> Result<(Build, u64)> {
-    let id = desk.gate.partition;
-    let bound = |number| Key::Item(id, number).encode().1;
-    let range = KeyRange::prefix(all_keys::partition(id));
-    let range = if build.through.0 == 0 { range } else { range.after(bound(build.through)) };
-    let range = range.before([bound(build.until), vec![0]].concat());
-    let (mut records, mut bytes) = (Vec::new(), 0);
-    for entry in tx.scan(Keyspace::Item, range, Direction::Forward).take(limit) {
-        let (key, value) = entry?;
-        bytes += value.len();
-        records.push(BsonRecord::decode(all_keys::item_number(&key)?, &value)?);
-        if bytes > INDEX_BUILD_BYTES {
-            break;
-        }
-    }
-    let exhausted = records.len() < limit && bytes <= INDEX_BUILD_BYTES;
-    let (mut entries, mut all) = (0, true);
-    for record in records {
-        if entries >= INDEX_BUILD_ENTRIES {
-            all = false;
-            break;
-        }
-        entries += desk.bring_in(tx, &record, numbers)?;
-        build.through = record.number;
-        build.built += 1;
-    }
-    if exhausted && all {
-        build.through = build.until;
-    }
-    Ok((build, entries as u64))
-}
-
-impl Desk {
+impl CollectionContext {
     /// Brings one stored item into some indexes; returns how many entries it has there.
     fn bring_in(&self, tx: &mut Transaction<'_>, record: &BsonRecord, numbers: &[u32]) -> Result<usize> {
-        let was_in = |index: &CollectionIndex| index.has(record.number);
+        let (list, was_in) = (self.schema.list(), |index: &CollectionIndex| index.has(record.number));
         let is_in = |index: &CollectionIndex| was_in(index) || numbers.contains(&index.number);
-        let is_living = !self.gate.policy.is_dead(&record.header, self.gate.now);
+        let is_living = !self.gate.policy.is_expired(&record.header, self.gate.now);
         // An item that only a suspect clock calls expired may come back (T34), and must have its date and its keys then.
         let may_live = !self.gate.may_destroy(tx, &record.header);
         let document_keys = match (is_living, may_live) {
-            (true, _) => DocumentKeys::extract(&self.list, &record.body, is_in)?,
-            (false, true) => {
-                DocumentKeys::extract(&self.list, &record.body, is_in).map_err(without_contents)?
-            }
-            (false, false) => DocumentKeys::stored(&self.list, &record.body, is_in),
+            (true, _) => DocumentKeys::extract(list, &record.body, is_in)?,
+            (false, true) => DocumentKeys::extract(list, &record.body, is_in).map_err(without_contents)?,
+            (false, false) => DocumentKeys::stored(list, &record.body, is_in),
         };
         let mut next = record.clone();
         for number in numbers {
-            let Some(index) = self.list.get(*number) else { continue };
+            let Some(index) = list.get(*number) else { continue };
             if is_living {
-                self.check_unique(tx, index, &document_keys, record)?;
+                self.schema.check_unique(tx, &self.gate, index, &document_keys, record)?;
             }
             if may_live && matches!(index.spec.ttl_rule(), Some(TtlRule::Field { .. })) {
                 let date = index.spec.earliest_date(record.body.view());
                 next.header.bases = self.gate.policy.rebase(&next.header, *number, date);
             }
         }
-        let before = self.footprint_in(record, &document_keys, was_in);
-        let after = self.footprint_in(&next, &document_keys, is_in);
-        self.note_traits(&document_keys, bson::ValueRef::Null);
+        // A build is charged to no request.
+        let traces = |record| Traces::new(self.gate.partition, record);
+        let before = self.schema.footprint_in(traces(record), record, &document_keys, was_in, None);
+        let after = self.schema.footprint_in(traces(&next), &next, &document_keys, is_in, None);
+        self.schema.note_traits(&document_keys);
         let entries = numbers.iter().map(|number| document_keys.of(*number).len()).sum();
         after.replace(before, tx)?;
         Ok(entries)
@@ -281,8 +252,8 @@ fn put_into_service(
     tx: &mut Transaction<'_>,
     collection: &Arc<Collection>,
 ) -> Result<(Arc<IndexList>, Policy)> {
-    let desk = Desk::open(tx, collection)?;
-    let mut list = (*desk.list).clone();
+    let context = CollectionContext::open(tx, collection)?;
+    let mut list = (**context.schema.list()).clone();
     let mut changes = Vec::new();
     for index in &mut list.indexes {
         if matches!(index.state, IndexState::Building(build) if build.is_whole()) {
@@ -290,8 +261,8 @@ fn put_into_service(
             changes.extend(rule_in_force(index));
         }
     }
-    list.store(tx, desk.gate.partition);
-    let policy = change_policy(tx, desk.gate.partition, &changes)?;
+    list.store(tx, context.gate.partition);
+    let policy = change_policy(tx, context.gate.partition, &changes)?;
     Ok((Arc::new(list), policy))
 }
 
@@ -306,25 +277,23 @@ pub(super) fn rule_in_force(index: &CollectionIndex) -> Option<Change> {
 }
 
 /// Removes the next entries of the first index that is to be cleared away.
-fn clear_step(tx: &mut Transaction<'_>, desk: &Desk, limit: usize) -> Result<Worked> {
-    let mut list = (*desk.list).clone();
+fn clear_step(tx: &mut Transaction<'_>, context: &CollectionContext, limit: usize) -> Result<Worked> {
+    let mut list = (**context.schema.list()).clone();
     let Some(&number) = list.clearing.first() else {
-        return Ok(Worked { list: Arc::clone(&desk.list), policy: None, entries: 0, failed: None });
+        return Ok(Worked {
+            list: Arc::clone(context.schema.list()),
+            policy: None,
+            entries: 0,
+            failed: None,
+        });
     };
     let room = limit.clamp(1, DROP_CHUNK);
-    let range = KeyRange::prefix(keys::index(desk.gate.partition, number));
-    let range = if list.cleared.is_empty() { range } else { range.after(list.cleared.clone()) };
-    let scan = tx.scan(Keyspace::Index, range, Direction::Forward).take(room);
-    let doomed = scan.map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
-    let entries = doomed.len();
-    for key in doomed {
-        list.cleared = key.to_vec();
-        tx.remove(Keyspace::Index, key.to_vec());
-    }
+    let prefix = keys::index(context.gate.partition, number);
+    let entries = clear_piece(tx, Keyspace::Index, prefix, &mut list.cleared, room)?;
     if entries < room {
         list.clearing.remove(0);
         list.cleared.clear();
     }
-    list.store(tx, desk.gate.partition);
+    list.store(tx, context.gate.partition);
     Ok(Worked { list: Arc::new(list), policy: None, entries: entries as u64, failed: None })
 }

@@ -7,25 +7,29 @@ use std::sync::Arc;
 use document::{ContainerRid, DatabaseRid, EffectiveRange, Sequence};
 use storage::Transaction;
 
-use super::indexes::{IndexList, KnownIndexes};
 use super::{Collection, CollectionDefinition};
 use crate::Engine;
-use crate::budget::SharedBucket;
-use crate::catalog::{change_policy, drop_partition, next_number, put, remove, stamp};
-use crate::container::{Api, Database, Partition, Provision};
+use crate::catalog::budget::SharedBucket;
+use crate::catalog::collection_indexes::{IndexList, KnownIndexes};
+use crate::catalog::container::{Api, Database, Partition, Provision};
+use crate::catalog::hold_note;
+use crate::catalog::owner::Owner;
+use crate::catalog::retired::Retired;
+use crate::catalog::{next_number, put, remove, stamp};
 use crate::definition::DefaultTtl;
-use crate::deletions;
-use crate::error::{Error, Result};
-use crate::events::Events;
+use crate::evidence::deletions;
 use crate::expiry::{Change, Lifecycle, Policy};
-use crate::history::Position;
-use crate::hold;
-use crate::holder::Holder;
+use crate::feed::watch::{self, CatalogChange, LogEntry};
 use crate::index::Indexes;
+use crate::keys::Position;
 use crate::keys::{Key, PartitionId};
-use crate::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
-use crate::throughput::Throughput;
-use crate::watch::{self, CatalogChange, LogEntry, Retired};
+use crate::schema::containers::drop_partition;
+use crate::schema::policies::change_policy;
+use crate::schema::retire::retire;
+use crate::types::error::{Error, Result};
+use crate::types::events::Events;
+use crate::types::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
+use crate::types::throughput::Throughput;
 
 /// What becomes of a collection that has the name which another is to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +69,7 @@ impl DoomedDatabase {
     }
 }
 
-/// Looking things up.
+/// Lookups.
 impl Engine {
     /// All databases of the MongoDB API, by name.
     pub fn collection_databases(&self) -> Vec<Arc<Database>> {
@@ -97,7 +101,7 @@ impl Engine {
     }
 }
 
-/// Changing things. Each call returns when the change is durable.
+/// Changes. Each call returns when the change is durable.
 impl Engine {
     /// Makes a database that stays when it has no collection.
     pub fn create_collection_database(
@@ -149,7 +153,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// What must be known of a database to drop it. Whoever calls holds the lock of changes.
+    /// What must be known of a database to drop it. The caller holds the lock of changes.
     pub(crate) fn doomed(&self, database: Arc<Database>) -> Result<DoomedDatabase> {
         let mut collections = Vec::new();
         for collection in self.collections(&database.name) {
@@ -163,7 +167,7 @@ impl Engine {
     /// Removes a database with all its collections.
     pub fn drop_collection_database(&self, name: &str) -> Result<()> {
         for collection in self.collections(name) {
-            self.settle(&Holder::Collection(collection))?;
+            self.settle(&Owner::Collection(collection))?;
         }
         let _change = self.changes.lock();
         let Some(database) = self.collection_database(name) else {
@@ -236,7 +240,7 @@ impl Engine {
 
     /// Removes a collection. Its items are gone at once; their bytes go in the background.
     pub fn drop_collection(&self, collection: &Collection) -> Result<()> {
-        self.settle(&Holder::Collection(self.current(collection)?))?;
+        self.settle(&Owner::Collection(self.current(collection)?))?;
         let _change = self.changes.lock();
         let current = self.current(collection)?;
         let emptied = self.emptied_by(&current);
@@ -269,12 +273,12 @@ impl Engine {
         name: &str,
         drop_target: bool,
     ) -> Result<Arc<Collection>> {
-        let holder = if drop_target { NameHolder::Goes } else { NameHolder::Stays };
-        self.rename(collection, database, name, holder)
+        let item_owner = if drop_target { NameHolder::Goes } else { NameHolder::Stays };
+        self.rename(collection, database, name, item_owner)
     }
 
     /// Gives a collection the name of another, which is dropped, if it is there. From then on it has archive and deletion record
-    /// as that one had: before, it was nobody's.
+    /// as that one had: before, it belonged to no collection.
     pub fn replace_collection(
         &self,
         collection: &Collection,
@@ -289,13 +293,13 @@ impl Engine {
         collection: &Collection,
         database: &str,
         name: &str,
-        holder: NameHolder,
+        item_owner: NameHolder,
     ) -> Result<Arc<Collection>> {
-        let drop_target = holder != NameHolder::Stays;
+        let drop_target = item_owner != NameHolder::Stays;
         check_name("database", database)?;
         check_name("collection", name)?;
         if let Some(target) = self.collection(database, name).filter(|_| drop_target) {
-            self.settle(&Holder::Collection(target))?;
+            self.settle(&Owner::Collection(target))?;
         }
         let _change = self.changes.lock();
         let current = self.current(collection)?;
@@ -312,13 +316,13 @@ impl Engine {
         // What comes into sight is told from here on. Readers wait meanwhile: see `gate`.
         let mut policy_in_force = current.partition.policy.write();
         let begins = into_watched && !watch::keeps_feed(&policy_in_force);
-        let replaced = target.as_ref().filter(|_| holder == NameHolder::Bequeaths);
+        let replaced = target.as_ref().filter(|_| item_owner == NameHolder::Bequeaths);
         let replaced = replaced.map(|target| target.partition.policy.read().lifecycle.clone());
-        let wishes = wishes_by_name(&policy_in_force.lifecycle, begins, replaced);
-        let opens = wishes.deletion_record && !policy_in_force.lifecycle.deletion_record;
-        let change = (wishes != policy_in_force.lifecycle).then_some([Change::Lifecycle(wishes)]);
+        let settings = wishes_by_name(&policy_in_force.lifecycle, begins, replaced);
+        let opens = settings.deletion_record && !policy_in_force.lifecycle.deletion_record;
+        let change = (settings != policy_in_force.lifecycle).then_some([Change::Lifecycle(settings)]);
         let (owner, renamed, retired, policy) = self.change(move |tx| {
-            hold::check_partition(tx, before.partition.id)?;
+            hold_note::check_partition(tx, before.partition.id)?;
             let owner = owner_of(tx, owner, database)?;
             let mut retired = None;
             if let Some(target) = &target {
@@ -336,7 +340,7 @@ impl Engine {
             let renamed = Arc::new(renamed);
             deletions::renamed(tx, renamed.partition.id, &renamed.database, &renamed.name)?;
             if let Some(policy) = policy.as_ref().filter(|_| opens) {
-                deletions::opened(tx, &Holder::Collection(Arc::clone(&renamed)), 0, policy)?;
+                deletions::opened(tx, &Owner::Collection(Arc::clone(&renamed)), 0, policy)?;
             }
             if watched {
                 let (database, name) = (renamed.database.clone(), renamed.name.clone());
@@ -349,7 +353,7 @@ impl Engine {
             *policy_in_force = Arc::new(policy);
         }
         drop(policy_in_force);
-        current.partition.next_look.at_once();
+        current.partition.next_due.at_once();
         self.update(|catalog| {
             catalog.retire(retired);
             catalog.collections.remove(&(current.rid.database_rid(), current.name.clone()));
@@ -470,7 +474,7 @@ fn take_out(
     remove(tx, Key::CollectionIndexes(collection.partition.id));
     remove(tx, record_key(collection.rid));
     if watched && watch::keeps_feed(&collection.partition.policy.read()) {
-        return watch::retire(tx, collection, sequence).map(Some);
+        return retire(tx, collection, sequence).map(Some);
     }
     drop_partition(tx, &collection.partition)?;
     Ok(None)
@@ -498,12 +502,12 @@ fn check_name(what: &'static str, name: &str) -> Result<()> {
 
 /// What is wished for a collection once it has its new name: a feed if that begins there, and what the one before leaves to it.
 fn wishes_by_name(own: &Lifecycle, begins: bool, replaced: Option<Lifecycle>) -> Lifecycle {
-    let mut wishes = own.clone();
+    let mut settings = own.clone();
     if begins {
-        wishes.history_minutes = Some(WATCH_MINUTES);
+        settings.history_minutes = Some(WATCH_MINUTES);
     }
     if let Some(replaced) = replaced {
-        (wishes.archive, wishes.deletion_record) = (replaced.archive, replaced.deletion_record);
+        (settings.archive, settings.deletion_record) = (replaced.archive, replaced.deletion_record);
     }
-    wishes
+    settings
 }

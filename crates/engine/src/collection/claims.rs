@@ -21,7 +21,7 @@ pub(super) enum Claim {
 }
 
 /// What is called when the transaction that holds a claim has ended.
-type Ring = Box<dyn FnOnce() + Send>;
+type Callback = Box<dyn FnOnce() + Send>;
 
 /// Claims of all open transactions.
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct Held {
     by_document: HashMap<Claim, u64>,
     last_waiter: u64,
     /// What is called at the end of which transaction, by the number of the waiter.
-    waiting: HashMap<u64, BTreeMap<u64, Ring>>,
+    waiting: HashMap<u64, BTreeMap<u64, Callback>>,
 }
 
 impl Claims {
@@ -53,7 +53,7 @@ impl Claims {
 
     /// Has `ring` called when the transaction that has written the document ends; none, and nothing is called, if there is no
     /// such transaction.
-    pub(super) fn when_released(self: &Arc<Self>, claim: &Claim, ring: Ring) -> Option<ReleaseWait> {
+    pub(super) fn when_released(self: &Arc<Self>, claim: &Claim, ring: Callback) -> Option<ReleaseWait> {
         let mut held = self.held.lock();
         let holder = held.by_document.get(claim).copied()?;
         held.last_waiter += 1;
@@ -136,7 +136,7 @@ mod tests {
         assert!(!claims.is_empty() && claims.holds(&claim(1)) && !claims.holds(&claim(2)));
         assert!(claims.when_released(&claim(2), Box::new(|| {})).is_none());
         let calls = Arc::new(AtomicUsize::new(0));
-        let ring = || -> Ring {
+        let ring = || -> Callback {
             let calls = Arc::clone(&calls);
             Box::new(move || {
                 calls.fetch_add(1, Ordering::Relaxed);

@@ -12,17 +12,18 @@ use storage::{Lanes, Transaction, transact};
 
 use super::Collection;
 use super::build::rule_in_force;
-use super::indexes::{Build, CollectionIndex, ID_INDEX, IndexList, IndexState};
-use super::write::Desk;
+use super::schema::CollectionContext;
 use crate::Engine;
-use crate::counters;
+use crate::catalog::collection_indexes::{CollectionIndex, ID_INDEX, IndexList, IndexState};
 use crate::definition::DefaultTtl;
-use crate::error::{Error, Result};
-use crate::events;
+use crate::entries::counters;
 use crate::expiry::{Change, Policy};
-use crate::guard::{Consent, change_policies};
+use crate::index::Build;
 use crate::keys::PartitionId;
-use crate::limits::INDEXES_MAX;
+use crate::schema::guard::{Consent, change_policies};
+use crate::types::error::{Error, Result};
+use crate::types::events;
+use crate::types::limits::INDEXES_MAX;
 
 impl Engine {
     /// As [`create_indexes_with`](Engine::create_indexes_with), without consent.
@@ -31,16 +32,16 @@ impl Engine {
     }
 
     /// Makes indexes, and says their numbers. One that is there already is told as it is. Those of a collection with items
-    /// are built in steps, by whoever calls [`build_indexes_step`](Engine::build_indexes_step) or by the background.
+    /// are built in steps, by a caller of [`build_indexes_step`](Engine::build_indexes_step) or by the background.
     pub fn create_indexes_with(
         &self,
         collection: &Arc<Collection>,
         specs: Vec<IndexSpec>,
         consent: Consent,
     ) -> Result<Vec<u32>> {
-        self.change_indexes(collection, consent, move |tx, desk, list| {
+        self.change_indexes(collection, consent, move |tx, context, list| {
             let mut changes = Vec::new();
-            let numbers = add_all(tx, desk.gate.partition, list, specs, &mut changes)?;
+            let numbers = add_all(tx, context.gate.partition, list, specs, &mut changes)?;
             Ok((numbers, changes))
         })
     }
@@ -53,14 +54,14 @@ impl Engine {
         specs: Vec<IndexSpec>,
         consent: Consent,
     ) -> Result<Vec<u32>> {
-        self.change_indexes(collection, consent, move |tx, desk, list| {
+        self.change_indexes(collection, consent, move |tx, context, list| {
             let mut changes = Vec::new();
             let wanted: Vec<_> = specs.iter().map(IndexSpec::to_document).collect();
             let stays = |spec: &IndexSpec| spec.is_id() || wanted.contains(&spec.to_document());
-            for index in desk.list.iter().filter(|index| !stays(&index.spec)) {
+            for index in context.schema.list().iter().filter(|index| !stays(&index.spec)) {
                 remove(list, index, &mut changes);
             }
-            let numbers = add_all(tx, desk.gate.partition, list, specs, &mut changes)?;
+            let numbers = add_all(tx, context.gate.partition, list, specs, &mut changes)?;
             Ok((numbers, changes))
         })
     }
@@ -96,7 +97,7 @@ impl Engine {
         spec: IndexSpec,
         consent: Consent,
     ) -> Result<u32> {
-        self.change_indexes(collection, consent, move |tx, desk, list| {
+        self.change_indexes(collection, consent, move |tx, context, list| {
             let missing = || Error::NotFound { what: format!("index {number}") };
             let position =
                 list.indexes.iter().position(|index| index.number == number).ok_or_else(missing)?;
@@ -107,7 +108,7 @@ impl Engine {
                 || before.spec.is_collection_ttl() != spec.is_collection_ttl()
             {
                 remove(list, &before, &mut changes);
-                let number = add(tx, desk.gate.partition, list, spec, &mut changes)?;
+                let number = add(tx, context.gate.partition, list, spec, &mut changes)?;
                 return Ok((number, changes));
             }
             let after = CollectionIndex { spec: Arc::new(spec), ..before };
@@ -127,29 +128,29 @@ impl Engine {
         &self,
         collection: &Arc<Collection>,
         consent: Consent,
-        change: impl FnOnce(&mut Transaction<'_>, &Desk, &mut IndexList) -> Result<(R, Vec<Change>)>
+        change: impl FnOnce(&mut Transaction<'_>, &CollectionContext, &mut IndexList) -> Result<(R, Vec<Change>)>
         + Send
         + 'static,
     ) -> Result<R> {
         let _change = self.changes.lock();
         let current = self.current(collection)?;
         let partition = &current.partition;
-        // Readers wait from before the change takes its time until it is in force: see `gate`.
+        // Readers wait from before the change takes its time until it is in force; see `gate`.
         let mut lock: RwLockWriteGuard<'_, Arc<Policy>> = partition.policy.write();
         let changing = Arc::clone(&current);
         let changed = transact(&*self.store, Lanes::all(), move |tx| {
-            let desk = Desk::open(tx, &changing)?;
-            let mut list = (*desk.list).clone();
-            let (answer, changes) = change(tx, &desk, &mut list)?;
-            list.store(tx, desk.gate.partition);
-            let policies = change_policies(tx, &[desk.gate.partition], &changes, consent)?;
+            let context = CollectionContext::open(tx, &changing)?;
+            let mut list = (**context.schema.list()).clone();
+            let (answer, changes) = change(tx, &context, &mut list)?;
+            list.store(tx, context.gate.partition);
+            let policies = change_policies(tx, &[context.gate.partition], &changes, consent)?;
             Ok::<_, Error>((answer, list, policies))
         });
         let (answer, list, policies) = changed.wait()?;
         *lock = policies.into_iter().next().map(Arc::new).expect("one partition has one policy");
         drop(lock);
         current.known.install(Arc::new(list));
-        partition.next_look.at_once();
+        partition.next_due.at_once();
         self.alarm.ring();
         Ok(answer)
     }
@@ -202,10 +203,10 @@ fn add(
         IndexState::Ready
     } else {
         // Its build will need it. Who is told that there is none must not find the index, and its deaths, later on.
-        tx.require_room()?;
+        tx.require_free_space()?;
         // Whatever is created from now on has a higher number.
         let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
-        IndexState::Building(Build { through: ItemNumber(0), until, built: 0, total })
+        IndexState::Building(Build::begin(until, total))
     };
     let index = CollectionIndex::new(list.last, Arc::new(spec), state);
     match index.spec.ttl_rule() {

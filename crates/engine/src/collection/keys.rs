@@ -1,19 +1,11 @@
-//! Keys of the entries that lead to items of a collection.
+//! Keys of the entries that documents have in the indexes of a collection.
 
-use bson::{Collation, ValueRef, encode_key};
 use document::ItemNumber;
 
-use crate::keys::{self, PartitionId};
-
-/// The key of the entry in `Id` that leads from an `_id` to the item. Equal numbers of whatever type are one `_id`.
-pub(super) fn id(partition: PartitionId, id: ValueRef<'_>, collation: &Collation) -> Vec<u8> {
-    let mut key = keys::partition(partition);
-    encode_key(id, collation, &mut key);
-    key
-}
+use crate::keys::PartitionId;
 
 /// The prefix of an index in `Index`.
-pub(super) fn index(partition: PartitionId, index: u32) -> Vec<u8> {
+pub(crate) fn index(partition: PartitionId, index: u32) -> Vec<u8> {
     [partition.0.to_be_bytes(), index.to_be_bytes()].concat()
 }
 

@@ -1,6 +1,6 @@
 //! Reading collections: one snapshot and one `now` over as many of them as a request names (T16).
 //!
-//! What leaves a reading has passed the gate. Each request opens its own, so that what died since the last one is not seen.
+//! What leaves a reading has passed the gate. Each request opens its own, so that what has expired since the last one is not seen.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,16 @@ use bytes::Bytes;
 use document::{ItemNumber, Sequence};
 use storage::{Direction, KeyRange, Keyspace, Read, Snapshot, Time};
 
-use super::footprint::split_entry;
-use super::indexes::{ID_INDEX, IndexList};
+use super::document_keys::split_entry;
 use super::{BsonRecord, Collection, Found, Workspace, keys};
 use crate::Engine;
-use crate::error::{Error, Result};
-use crate::events;
-use crate::gate::{Gate, Usage, View};
-use crate::index::Mark;
+use crate::access::gate::{Gate, ScannedItem, Usage, View};
+use crate::catalog::collection_indexes::{ID_INDEX, IndexList};
+use crate::entries::mark::Mark;
 use crate::keys::{self as all_keys, Key, PartitionId};
-use crate::operation::QueryMetrics;
+use crate::types::error::{Error, Result};
+use crate::types::events;
+use crate::types::request::QueryMetrics;
 
 /// An entry of an index, of a living item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub struct Reading<'a> {
     aside: Aside,
 }
 
-/// How work is done that turns out long: whoever reads may have others waiting on the same thread.
+/// How work is done that turns out long: other work may be waiting on the reader's thread.
 pub type Aside = fn(&mut dyn FnMut());
 
-/// How many entries are looked at before the work counts as long. The dead may be many.
+/// How many entries are looked at before the work counts as long. Expired ones may be many.
 const FEW_ENTRIES: usize = 256;
 
 /// What of the living a reading has come by: what it is charged for.
@@ -110,20 +110,23 @@ impl<'a> Reading<'a> {
         Reading { aside, ..self }
     }
 
+    /// Does work that has turned out long, aside.
+    pub(crate) fn aside(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let mut outcome = Ok(());
+        (self.aside)(&mut || outcome = work());
+        outcome
+    }
+
     /// Takes entries until one says that it was the last: few of them here, the others aside.
-    fn each_entry(
+    fn each_entry<T>(
         &self,
-        keyspace: Keyspace,
-        range: KeyRange,
-        direction: Direction,
-        mut take: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
+        mut entries: impl Iterator<Item = Result<T>>,
+        mut take: impl FnMut(T) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let mut entries = self.reader().scan(keyspace, range, direction);
         let mut take_some = |most: usize| -> Result<ControlFlow<()>> {
             for _ in 0..most {
                 let Some(entry) = entries.next() else { return Ok(ControlFlow::Break(())) };
-                let (key, value) = entry?;
-                if take(key, value)?.is_break() {
+                if take(entry?)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -136,8 +139,8 @@ impl<'a> Reading<'a> {
         outcome.map(drop)
     }
 
-    /// Says that an item of this reading matters to whoever reads: if it dies before a transaction commits that was shown it,
-    /// the transaction conflicts (T16). Outside of transactions nothing follows from it.
+    /// Notes that the caller relies on an item of this reading: if it expires before a transaction commits that was shown it, the
+    /// transaction conflicts (T16). Outside of transactions nothing follows from it.
     pub fn rely_on(&self, collection: &Collection, number: ItemNumber) -> Result<()> {
         match &self.source {
             Source::Snapshot(_) => Ok(()),
@@ -155,7 +158,7 @@ impl<'a> Reading<'a> {
         self.sequence
     }
 
-    /// What it has come by so far; the dead are not counted (T21).
+    /// What it has come by so far; expired items are not counted (T21).
     pub fn metrics(&self) -> QueryMetrics {
         QueryMetrics {
             index_entries: self.touched.entries.load(Ordering::Relaxed),
@@ -174,14 +177,11 @@ impl<'a> Reading<'a> {
     /// The living item of that `_id`.
     pub fn by_id(&self, collection: &Collection, id: ValueRef<'_>) -> Result<Option<Found>> {
         let gate = self.gate(collection)?;
-        let found = gate.by_id_key(
-            self.reader(),
-            &keys::id(collection.partition.id, id, &collection.definition.collation),
-        )?;
+        let found = gate.by_id_key(self.reader(), &collection.id_key(id))?;
         Ok(found.living().map(|record| self.loaded(record)))
     }
 
-    /// The living item of that number.
+    /// Returns the living item of that number.
     pub fn by_number(&self, collection: &Collection, number: ItemNumber) -> Result<Option<Found>> {
         let found = self.gate(collection)?.by_number(self.reader(), number)?;
         Ok(found.living().map(|record| self.loaded(record)))
@@ -198,11 +198,10 @@ impl<'a> Reading<'a> {
         max_bytes: usize,
     ) -> Result<Vec<Found>> {
         let gate = self.gate(collection)?;
-        let range = numbers(collection.partition.id, after, direction);
         let (mut all, mut bytes) = (Vec::new(), 0);
-        self.each_entry(Keyspace::Item, range, direction, |key, value| {
-            if let Some(record) = gate.judge(self.reader(), all_keys::item_number(&key)?, &value)? {
-                bytes += value.len();
+        self.each_entry(gate.items(self.reader(), after, direction), |item: ScannedItem<RawDocument>| {
+            if let Some(record) = item.living {
+                bytes += item.bytes;
                 all.push(self.loaded(record));
             }
             Ok(enough(all.len() >= max_items || bytes >= max_bytes))
@@ -300,11 +299,11 @@ impl<'a> Reading<'a> {
         look: impl Fn(ItemNumber) -> Result<Option<T>>,
     ) -> Result<Vec<(Hit, Option<T>)>> {
         let gate = self.gate(collection)?;
-        let place = Shelf::new(collection.partition.id, number);
+        let place = EntryRange::new(collection.partition.id, number);
         let range = place.range(span, after, direction);
         let mut hits = Vec::new();
-        self.each_entry(place.keyspace, range, direction, |key, value| {
-            let (hit, mark) = place.read(&key, &value)?;
+        let entries = self.reader().scan(place.keyspace, range, direction);
+        self.each_entry(entries.map(|entry| place.read(entry?)), |(hit, mark)| {
             let (is_living, looked) = if let Some(mark) = mark {
                 (gate.is_living(self.reader(), hit.number, &mark)?, None)
             } else {
@@ -320,7 +319,7 @@ impl<'a> Reading<'a> {
         Ok(hits)
     }
 
-    /// What lives and what lies dead in a collection (T18).
+    /// Living items and expired ones that are not purged, of a collection (T18).
     pub fn usage(&self, collection: &Collection) -> Result<Usage> {
         self.gate(collection)?.usage(self.reader())
     }
@@ -351,17 +350,17 @@ fn enough(is_enough: bool) -> ControlFlow<()> {
 }
 
 /// Where the entries of an index lie: those on `_id` in `Id`, where the item's number is the value, all others in `Index`.
-struct Shelf {
+struct EntryRange {
     keyspace: Keyspace,
     prefix: Vec<u8>,
 }
 
-impl Shelf {
-    fn new(partition: PartitionId, number: u32) -> Shelf {
+impl EntryRange {
+    fn new(partition: PartitionId, number: u32) -> EntryRange {
         if number == ID_INDEX {
-            Shelf { keyspace: Keyspace::Id, prefix: all_keys::partition(partition) }
+            EntryRange { keyspace: Keyspace::Id, prefix: all_keys::partition(partition) }
         } else {
-            Shelf { keyspace: Keyspace::Index, prefix: keys::index(partition, number) }
+            EntryRange { keyspace: Keyspace::Index, prefix: keys::index(partition, number) }
         }
     }
 
@@ -387,25 +386,14 @@ impl Shelf {
         }
     }
 
-    /// An entry, and what it says of its item's death, if it does.
-    fn read(&self, key: &Bytes, value: &[u8]) -> Result<(Hit, Option<Mark>)> {
+    /// An entry, and what it says of its item's expiry, if it does.
+    fn read(&self, (key, value): (Bytes, Bytes)) -> Result<(Hit, Option<Mark>)> {
         let at = self.prefix.len();
         if self.keyspace == Keyspace::Id {
-            return Ok((Hit { key: key.slice(at..), number: all_keys::number_from_value(value)? }, None));
+            return Ok((Hit { key: key.slice(at..), number: all_keys::number_from_value(&value)? }, None));
         }
-        let entry = split_entry(at, key);
+        let entry = split_entry(at, &key);
         let (key, number) = entry.ok_or_else(|| Error::Corrupt("an index key of wrong length".into()))?;
-        Ok((Hit { key, number }, Some(Mark::decode(value)?)))
-    }
-}
-
-/// Items behind one of them in a direction.
-fn numbers(partition: PartitionId, after: Option<ItemNumber>, direction: Direction) -> KeyRange {
-    let all = KeyRange::prefix(all_keys::partition(partition));
-    let bound = |number| Key::Item(partition, number).encode().1;
-    match (after, direction) {
-        (None, _) => all,
-        (Some(number), Direction::Forward) => all.after(bound(number)),
-        (Some(number), Direction::Backward) => all.before(bound(number)),
+        Ok((Hit { key, number }, Some(Mark::decode(&value)?)))
     }
 }

@@ -21,8 +21,8 @@ use bytes::Bytes;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
-use crate::error::{Error, Result};
-use crate::limits::{RECEIPTS_INLINE_BYTES, SESSION_BYTES_MAX};
+use crate::types::error::{Error, Result};
+use crate::types::limits::{RECEIPTS_INLINE_BYTES, SESSION_BYTES_MAX};
 
 const SESSION: u8 = 0x10;
 const SPILLED: u8 = 0x20;

@@ -1,10 +1,10 @@
 //! What a transaction relies on besides the items that it writes: those that it was shown.
 //!
 //! If one of them dies before the commit, what was written because of it must not be (T16): the transaction conflicts. That
-//! somebody changes or deletes such an item is no conflict, as ever under snapshot isolation.
+//! another writer changes or deletes such an item is no conflict, as ever under snapshot isolation.
 //!
 //! Not every item is remembered, as there may be millions: for each partition it is enough to know by which rules its items
-//! were judged and when the first of them dies. Other rules at the commit are a conflict too, because then nobody knows which
+//! were judged and when the first of them dies. Other rules at the commit are a conflict too, because then it is unknown which
 //! of the items they have killed.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use storage::{Time, Transaction};
 
 use super::Collection;
-use crate::error::{Error, Result};
+use crate::access::gate::Gate;
 use crate::expiry::Policy;
-use crate::gate::Gate;
-use crate::header::Header;
+use crate::expiry::header::Header;
 use crate::keys::PartitionId;
+use crate::types::error::{Error, Result};
 
 /// The items that a transaction was shown.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ struct Relied {
     namespace: String,
     policy: Arc<Policy>,
     /// When the first of them dies.
-    death: Option<Time>,
+    expiry: Option<Time>,
 }
 
 impl Reliance {
@@ -42,10 +42,10 @@ impl Reliance {
         let relied = partitions.entry(gate.partition).or_insert_with(|| Relied {
             namespace: collection.namespace(),
             policy: Arc::clone(&gate.policy),
-            death: None,
+            expiry: None,
         });
-        let death = gate.policy.death(header);
-        relied.death = relied.death.into_iter().chain(death).min();
+        let expiry = gate.policy.expiry_time(header);
+        relied.expiry = relied.expiry.into_iter().chain(expiry).min();
     }
 
     /// Where the items lie.
@@ -61,7 +61,8 @@ impl Reliance {
                 Err(Error::OwnerNotFound { .. }) => continue,
                 gate => gate?,
             };
-            if relied.death.is_some_and(|death| death <= gate.now) || !relied.policy.still_holds(&gate.policy)
+            if relied.expiry.is_some_and(|expiry| expiry <= gate.now)
+                || !relied.policy.still_holds(&gate.policy)
             {
                 let what = format!("a document of '{}' that the transaction has read", relied.namespace);
                 return Err(Error::Conflict { what });

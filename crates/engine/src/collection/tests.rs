@@ -10,9 +10,10 @@ use storage::{
 };
 
 use super::{Collection, CollectionDefinition, Decision, Target};
-use crate::header::decode_header;
+use crate::Engine;
+use crate::expiry::header::decode_header;
 use crate::keys::{PARTITIONED, item_number, partition};
-use crate::{Engine, below};
+use crate::tests::below;
 
 const START: u64 = 1_700_000_000;
 

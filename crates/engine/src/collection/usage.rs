@@ -1,16 +1,16 @@
 //! How much the indexes of a collection hold.
 //!
 //! No counter is kept for it: one more entry for each index with every write would cost more than the figure is worth. It is
-//! told from living items, so that nobody can see in it whether the purge has run: exact for a small collection, an estimate
+//! told from living items, so that it does not show whether the purge has run: exact for a small collection, an estimate
 //! from the oldest and the newest items for a large one.
 
 use mql::Context;
 use storage::Direction;
 
-use super::indexes::{CollectionIndex, ID_INDEX};
-use super::{Collection, Found, Reading, keys};
-use crate::error::Result;
-use crate::limits::INDEX_USAGE_ITEMS;
+use super::{Collection, Found, Reading};
+use crate::catalog::collection_indexes::{CollectionIndex, ID_INDEX};
+use crate::types::error::Result;
+use crate::types::limits::INDEX_USAGE_ITEMS;
 
 /// The bytes that are looked at for the figures, at most.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -63,7 +63,7 @@ fn usage(
     for found in sample {
         if index.number == ID_INDEX {
             let id = found.document.get("_id").unwrap_or(bson::ValueRef::Null);
-            let key = keys::id(collection.partition.id, id, &collection.definition.collation);
+            let key = collection.id_key(id);
             entries += 1;
             bytes += key.len() as u64 + ENTRY_BYTES;
         } else if index.has(found.number) {

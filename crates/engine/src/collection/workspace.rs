@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Only the last version of each item is written. Those versions were checked against each other in the draft, so that at the
-//! commit a key counts as taken only by items that the workspace has not touched; whoever took it has done so meanwhile,
+//! commit a key counts as taken only by items that the workspace has not touched; another write has taken it meanwhile,
 //! which is a conflict like any other: run again, the transaction will learn that the key is taken.
 //!
 //! Numbers and sequences of a draft mean nothing outside of it: what is new gets its own with the commit.
@@ -25,21 +25,23 @@ use document::{ItemNumber, Sequence};
 use storage::{Lanes, Read, Scratch, Ticket, Time, Transaction, transact};
 
 use super::claims::{Claim, Claimant, ReleaseWait};
-use super::keys;
 use super::receipts::{Ledger, Receipt};
 use super::reliance::Reliance;
-use super::write::{Desk, Draft, Modified, Target, Verdict, position};
+use super::schema::CollectionContext;
+use super::write::{Modified, Target, Verdict, draft, position, wake};
 use super::{BsonRecord, Collection, Found, Reading};
 use crate::Engine;
+use crate::access::gate::{Gate, LookupResult};
 use crate::catalog::load_policy;
-use crate::charge::Charge;
-use crate::error::{Error, Result};
-use crate::events::Events;
-use crate::gate::{self, Gate};
-use crate::header::Header;
-use crate::history::{Manner, Position};
+use crate::expiry::header::Header;
+use crate::feed::history::Manner;
+use crate::keys::Position;
 use crate::keys::{Key, PartitionId};
-use crate::limits::WORKSPACE_BYTES_MAX;
+use crate::types::charge::Charge;
+use crate::types::error::{Error, Result};
+use crate::types::events::Events;
+use crate::types::limits::WORKSPACE_BYTES_MAX;
+use crate::write::schema::ItemSchema as _;
 
 /// A transaction in the making. Dropping it leaves no trace.
 pub struct Workspace {
@@ -90,7 +92,7 @@ impl Engine {
     }
 
     /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
-    /// went or died since it began. With a receipt, a commit that was made already is told as made. Returns where the commit
+    /// went or expired since it began. With a receipt, a commit that was made already is told as made. Returns where the commit
     /// stands in the feeds of all versions, if it has written anything now.
     pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<Option<Position>>> {
         let Outcome { touched, reliance, claimant } = match workspace.outcome() {
@@ -113,18 +115,14 @@ impl Engine {
             }
             reliance.check(tx)?;
             let before = tx.last_sequence();
-            let desks = replay(tx, touched)?;
+            let contexts = replay(tx, touched)?;
             let written = (tx.last_sequence() > before).then(|| position(tx));
-            let mut wake = None;
             if let Some((mut ledger, statement)) = ledger {
                 ledger.record(tx, statement, None);
-                wake = ledger.close(tx);
+                wake(&alarm, ledger.close(tx));
             }
-            for desk in desks {
-                desk.finish(tx, &alarm);
-            }
-            if let Some(wake) = wake {
-                alarm.set(wake);
+            for context in contexts {
+                context.finish(tx, &alarm);
             }
             Ok(written)
         })
@@ -158,7 +156,7 @@ impl Engine {
 fn claim_of(collection: &Collection, target: &Target) -> Claim {
     let partition = collection.partition.id;
     match target {
-        Target::Id(id) => Claim::Id(keys::id(partition, id.view(), &collection.definition.collation)),
+        Target::Id(id) => Claim::Id(collection.id_key(id.view())),
         Target::Number(number) => Claim::Item(partition, *number),
     }
 }
@@ -221,9 +219,9 @@ impl Workspace {
     ) -> Result<Modified> {
         self.adopt(collection)?;
         let modified = self.draft.run(|tx| {
-            let desk = Desk::open_draft(tx, collection)?;
-            let modified = desk.modify(tx, &mut Events::default(), target, decide)?;
-            desk.store_traits(tx);
+            let context = CollectionContext::open_draft(tx, collection)?;
+            let modified = context.modify(tx, &mut Events::default(), target, decide)?;
+            context.schema.store_notes(tx);
             Ok::<_, Error>(modified)
         })?;
         if modified.is_write() {
@@ -239,10 +237,10 @@ impl Workspace {
     pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<Charge> {
         self.adopt(collection)?;
         let (inserted, charge): (Found, Charge) = self.draft.run(|tx| {
-            let desk = Desk::open_draft(tx, collection)?;
-            let draft = Draft::new(&desk.list, document)?;
-            let (record, charge) = desk.insert(tx, &mut Events::default(), draft)?;
-            desk.store_traits(tx);
+            let context = CollectionContext::open_draft(tx, collection)?;
+            let draft = draft(context.schema.list(), document)?;
+            let (record, charge) = context.insert(tx, &mut Events::default(), draft)?;
+            context.schema.store_notes(tx);
             Ok::<_, Error>((record.into(), charge))
         })?;
         self.note(collection, None, Some(&inserted), Manner::Whole)?;
@@ -261,7 +259,7 @@ impl Workspace {
         let Some(found) = before.or(after) else { return Ok(()) };
         let id = found.document.get("_id").unwrap_or(ValueRef::Null);
         let partition = collection.partition.id;
-        let by_id = Claim::Id(keys::id(partition, id, &collection.definition.collation));
+        let by_id = Claim::Id(collection.id_key(id));
         // The number of a new document means nothing outside of the draft.
         let by_number = before.map(|found| Claim::Item(partition, found.number));
         let mut claims = [Some(by_id), by_number].into_iter().flatten();
@@ -301,8 +299,8 @@ impl Workspace {
         })
     }
 
-    /// What it has come to. A document that was dead when it was written, and whose place another one has taken since, is not
-    /// in the draft any more. Whoever writes nothing has relied on nothing.
+    /// What it has come to. A document that had expired when it was written, and whose place another one has taken since, is not
+    /// in the draft any more. A transaction that writes nothing relies on nothing.
     fn outcome(mut self) -> Result<Outcome> {
         if !self.has_written() {
             self.reliance = Reliance::default();
@@ -332,31 +330,34 @@ impl Workspace {
     }
 }
 
-/// Writes what was done to the items; the desks are yet to be finished.
-fn replay(tx: &mut Transaction<'_>, touched: BTreeMap<PartitionId, Touched>) -> Result<Vec<Desk>> {
+/// Writes what was done to the items; the contexts are yet to be finished.
+fn replay(
+    tx: &mut Transaction<'_>,
+    touched: BTreeMap<PartitionId, Touched>,
+) -> Result<Vec<CollectionContext>> {
     let mut events = Events::default();
-    let mut desks = Vec::with_capacity(touched.len());
+    let mut contexts = Vec::with_capacity(touched.len());
     for Touched { collection, items } in touched.into_values() {
-        let mut desk = match Desk::open(tx, &collection) {
+        let mut context = match CollectionContext::open(tx, &collection) {
             Err(Error::OwnerNotFound { .. }) => return Err(conflict(&collection)),
-            desk => desk?,
+            context => context?,
         };
         let stored = items.iter().filter(|(_, pending)| pending.base.is_some());
-        desk.rewritten = stored.map(|(number, _)| *number).collect::<BTreeSet<_>>();
-        let outcome = replay_items(tx, &desk, &mut events, items);
+        context.rewritten = stored.map(|(number, _)| *number).collect::<BTreeSet<_>>();
+        let outcome = replay_items(tx, &context, &mut events, items);
         outcome.map_err(|error| match error {
-            // It was free in the draft: somebody has taken it since.
+            // It was free in the draft: another write has taken it since.
             Error::DuplicateKey { .. } => conflict(&collection),
             other => other,
         })?;
-        desks.push(desk);
+        contexts.push(context);
     }
-    Ok(desks)
+    Ok(contexts)
 }
 
 fn replay_items(
     tx: &mut Transaction<'_>,
-    desk: &Desk,
+    context: &CollectionContext,
     events: &mut Events,
     items: BTreeMap<ItemNumber, Pending>,
 ) -> Result<()> {
@@ -367,29 +368,37 @@ fn replay_items(
             new.extend(next);
             continue;
         };
-        let old = unchanged(tx, desk, number, base)?;
+        let old = unchanged(tx, context, number, base)?;
         match next {
-            None => drop(desk.delete(tx, events, &old)?),
+            None => {
+                context.delete(tx, events, &old)?;
+            }
             Some(next) if next == old.body => {}
             Some(next) => changed.push((old, next, manner)),
         }
     }
     for (old, next, manner) in changed {
-        desk.replace(tx, events, &old, Draft::new(&desk.list, next)?, manner)?;
+        context.replace(tx, events, &old, draft(context.schema.list(), next)?, manner)?;
     }
     for document in new {
-        desk.insert(tx, events, Draft::new(&desk.list, document)?)?;
+        context.insert(tx, events, draft(context.schema.list(), document)?)?;
     }
     Ok(())
 }
 
 /// The item that a workspace has changed, if it is what it was.
-fn unchanged(tx: &Transaction<'_>, desk: &Desk, number: ItemNumber, base: Sequence) -> Result<BsonRecord> {
-    match desk.gate.by_number(tx, number)? {
-        gate::Found::Living(record) if record.header.sequence == base => Ok(record),
-        gate::Found::Living(_) | gate::Found::Dead(_) | gate::Found::Damaged(_) | gate::Found::Nobody => {
-            Err(conflict(&desk.collection))
-        }
+fn unchanged(
+    tx: &Transaction<'_>,
+    context: &CollectionContext,
+    number: ItemNumber,
+    base: Sequence,
+) -> Result<BsonRecord> {
+    match context.gate.by_number(tx, number)? {
+        LookupResult::Living(record) if record.header.sequence == base => Ok(record),
+        LookupResult::Living(_)
+        | LookupResult::Expired(_)
+        | LookupResult::Damaged(_)
+        | LookupResult::Absent => Err(conflict(context.schema.collection())),
     }
 }
 

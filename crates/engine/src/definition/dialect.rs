@@ -6,12 +6,12 @@ use query::{Dialect, Surface};
 use super::ContainerDefinition;
 
 impl ContainerDefinition {
-    /// The names and defaults that queries over the container know.
+    /// Returns the names and defaults that queries over the container may use.
     pub fn dialect(&self) -> Dialect {
         Dialect { computed: self.computed(), embeddings: self.embeddings(), surface: self.surface() }
     }
 
-    /// What the coordinates of the container's geometries lie on (`geospatialConfig`).
+    /// Returns the surface that the coordinates of the container's geometries are on (`geospatialConfig`).
     pub fn surface(&self) -> Surface {
         let kind =
             self.rest("geospatialConfig").and_then(|config| config.get("type")).and_then(Value::as_str);

@@ -1,15 +1,16 @@
-//! Properties of a container that are kept and given back and, but for `ttlPropertyPath` and `changeFeedPolicy`, change nothing
-//! here: each is checked for its shape, so that what cannot be meant is not stored either.
+//! Properties of a container that are stored and returned and, except for `ttlPropertyPath` and `changeFeedPolicy`,
+//! have no effect here. The shape of each is checked, so that nothing meaningless is stored.
 
 use document::{Object, Path, Value};
 
-use super::error::{
+use super::search;
+use crate::expiry::ttl;
+use crate::types::definition_error::{
     Result, invalid, list, malformed, members, optional, optional_list, required, text, word,
 };
-use super::{search, ttl};
 
 const COMPUTED_MAX: usize = 20;
-/// Above a thousand years.
+/// More than a thousand years.
 const RETENTION_MINUTES_MAX: i64 = i32::MAX as i64;
 const ENCRYPTED_PATHS_MAX: usize = 1000;
 
@@ -26,7 +27,7 @@ pub(super) const NAMES: [&str; 9] = [
     "clientEncryptionPolicy",
 ];
 
-/// The property as it is kept: checked, completed, or filled in where the service has a default.
+/// Returns the property as it is stored: checked, completed, or filled in where the service has a default.
 pub(super) fn read(name: &str, value: Option<&Value>) -> Result<Option<Value>> {
     let Some(value) = value else {
         return Ok(match name {
@@ -79,7 +80,7 @@ fn geospatial(value: &Value) -> Result<Value> {
     Ok(Value::Object([("type", kind)].into_iter().collect()))
 }
 
-/// An empty path gives up one that was there.
+/// An empty path removes an earlier one.
 fn check_path(value: &Value) -> Result<()> {
     let path = text(value, "ttlPropertyPath")?;
     match path {
@@ -114,7 +115,7 @@ fn check_change_feed(value: &Value) -> Result<()> {
     }
 }
 
-/// For how many minutes all versions and deletes are kept in the feed; none if they are not.
+/// Returns for how many minutes the feed keeps all versions and deletes, or `None` if it does not.
 pub(super) fn history_minutes(change_feed_policy: &Value) -> Option<u32> {
     let minutes = change_feed_policy.get("retentionDuration")?.as_i64()?;
     u32::try_from(minutes).ok().filter(|minutes| *minutes > 0)

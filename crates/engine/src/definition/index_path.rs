@@ -1,27 +1,28 @@
 //! The paths of an indexing policy: `/a/?` (the value at `a`), `/a/*` (everything below `a`), `/a/[]/b/?` (through
 //! the items of an array), `/"odd name"/?`.
 //!
-//! Not [`document::Path`], which names one property and knows neither wildcards nor what is meant by a last step.
+//! Not [`document::Path`], which names one property and has neither wildcards nor a last step that says what is
+//! meant.
 
 use document::Value;
 use document::limits::{PATH_BYTES, PATH_SEGMENTS};
 
-use super::error::{Result, invalid};
+use crate::types::definition_error::{Result, invalid};
 
 /// A set of places in an item.
 #[derive(Debug, Clone)]
 pub struct IndexPath {
     text: String,
-    /// The way down from the root.
+    /// The steps down from the root.
     pub steps: Vec<Step>,
-    /// What is meant at its end.
+    /// What the path covers at its end.
     pub reach: Reach,
 }
 
 /// One step down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Into a property.
+    /// Enters a property.
     Property(String),
     /// Into every item of an array.
     Items,
@@ -30,14 +31,14 @@ pub enum Step {
 /// The last step of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// `?`: the scalar that stands there.
+    /// `?`: the scalar there.
     Scalar,
-    /// `*`: everything that lies below.
+    /// `*`: everything below.
     Subtree,
 }
 
 impl IndexPath {
-    /// Reads a path. `/` is an old way to write `/*`.
+    /// Parses a path. `/` is an old way to write `/*`.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > PATH_BYTES {
             return Err(invalid(format!("An indexing path is longer than {PATH_BYTES} bytes.")));
@@ -77,7 +78,7 @@ impl IndexPath {
 
     /// Reads the member `path` of an entry.
     pub(super) fn from_value(value: &Value) -> Result<Self> {
-        Self::parse(super::error::text(value, "path")?)
+        Self::parse(crate::types::definition_error::text(value, "path")?)
     }
 
     /// `/*`, the whole item.
@@ -85,31 +86,31 @@ impl IndexPath {
         Self { text: "/*".to_owned(), steps: Vec::new(), reach: Reach::Subtree }
     }
 
-    /// `/"_etag"/?`, which no container indexes unless told to.
+    /// Returns `/"_etag"/?`, which no container indexes by default.
     pub fn etag() -> Self {
         let steps = vec![Step::Property("_etag".to_owned())];
         Self { text: "/\"_etag\"/?".to_owned(), steps, reach: Reach::Scalar }
     }
 
-    /// Whether this is the whole item.
+    /// Returns whether this is the whole item.
     pub fn is_root(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
 impl PartialEq for IndexPath {
-    /// By what is meant, not by how it is quoted.
+    /// Compares what is meant, not how it is quoted.
     fn eq(&self, other: &Self) -> bool {
         self.steps == other.steps && self.reach == other.reach
     }
 }
 
-/// The step at the start of `text`, and how many bytes it takes.
+/// Returns the step at the start of `text`, and how many bytes it takes.
 fn step(text: &str) -> std::result::Result<(Step, usize), &'static str> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''));
     let Some(quote) = quote else {

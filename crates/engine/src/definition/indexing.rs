@@ -1,22 +1,22 @@
 //! `indexingPolicy`: which paths a container indexes, and when.
 //!
-//! A policy comes in as sparse as `{}` and goes out complete, the way the service completes it: mode, automatic,
-//! both sets of paths, `/"_etag"/?` excluded unless it is included. The old `indexes` lists inside included paths
+//! Clients may send a policy as sparse as `{}`; it is completed as the service completes it: mode, automatic, both
+//! sets of paths, and `/"_etag"/?` excluded unless it is included. The old `indexes` lists inside included paths
 //! (kind, type, precision) are accepted and dropped, as the service does: every index is a range index.
 
 use document::{Object, Path, Value};
 
-use super::error::{
-    Result, invalid, list, malformed, members, optional, optional_list, quote, required, text, word,
-};
 use super::index_path::IndexPath;
 use super::spatial::SpatialIndex;
+use crate::types::definition_error::{
+    Result, invalid, list, malformed, members, optional, optional_list, quote, required, text, word,
+};
 
 const PATHS_MAX: usize = 1000;
 const COMPOSITES_MAX: usize = 100;
 const COMPOSITE_PATHS_MAX: usize = 8;
 const SPATIAL_MAX: usize = 100;
-/// Vector and full-text indexes, each.
+/// The largest number of vector indexes, and of full-text indexes.
 pub(super) const SEARCH_MAX: usize = 100;
 
 /// When writes reach the index.
@@ -32,7 +32,7 @@ pub enum IndexingMode {
 }
 
 impl IndexingMode {
-    /// The name in a definition.
+    /// Returns the name in a definition.
     pub fn name(self) -> &'static str {
         match self {
             Self::Consistent => "consistent",
@@ -47,7 +47,7 @@ impl IndexingMode {
 pub struct IndexingPolicy {
     /// When writes reach the index.
     pub mode: IndexingMode,
-    /// Whether items are indexed without being asked for one by one.
+    /// Whether items are indexed without a request for each.
     pub automatic: bool,
     /// What is indexed.
     pub included: Vec<IndexPath>,
@@ -55,11 +55,11 @@ pub struct IndexingPolicy {
     pub excluded: Vec<IndexPath>,
     /// Indexes over several paths at once.
     pub composites: Vec<Vec<CompositePath>>,
-    /// Indexes over places on earth or in a plane.
+    /// Indexes over positions on the earth or in a plane.
     pub spatial: Vec<SpatialIndex>,
-    /// Vector indexes, checked and kept as they came.
+    /// Vector indexes, checked and stored as they came.
     pub vectors: Vec<Value>,
-    /// Full-text indexes, checked and kept as they came.
+    /// Full-text indexes, checked and stored as they came.
     pub full_text: Vec<Value>,
 }
 
@@ -133,12 +133,12 @@ impl IndexingPolicy {
         })
     }
 
-    /// The paths of the vector indexes.
+    /// Returns the paths of the vector indexes.
     pub(crate) fn vector_paths(&self) -> impl Iterator<Item = Path> {
         self.vectors.iter().filter_map(super::search::path_of)
     }
 
-    /// The complete policy as clients know it.
+    /// Returns the complete policy as clients know it.
     pub(crate) fn to_value(&self) -> Value {
         let paths = |paths: &[IndexPath]| paths.iter().map(path_entry).collect::<Vec<_>>();
         let mut policy = Object::new();
@@ -169,7 +169,7 @@ fn mode(policy: &Object) -> Result<IndexingMode> {
     })
 }
 
-/// Both sets of paths, completed.
+/// Returns both sets of paths, completed.
 fn paths(policy: &Object, mode: IndexingMode) -> Result<(Vec<IndexPath>, Vec<IndexPath>)> {
     let mut included = path_set(policy, "includedPaths", &["path", "indexes"])?;
     let mut excluded = path_set(policy, "excludedPaths", &["path"])?;
@@ -247,7 +247,7 @@ fn composite_value(paths: &[CompositePath]) -> Value {
     Value::Array(entries.collect())
 }
 
-/// A path to one property: no wildcard at the end or on the way.
+/// Reads a path to one property, without a wildcard anywhere.
 pub(super) fn property_path(value: &Value, owner: &str) -> Result<Path> {
     let text = text(value, "path")?;
     if text.split('/').any(|step| matches!(step, "*" | "?" | "[]")) {

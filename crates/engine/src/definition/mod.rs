@@ -1,42 +1,41 @@
-//! What a container is, as its owner defines it: partition key, indexing, unique keys, time to live.
+//! The definition of a container: partition key, indexing, unique keys, time to live.
 //!
-//! [`ContainerDefinition::from_value`] is the only door. It takes the JSON that clients send and either gives a
-//! definition that is complete and makes sense, or says which property is wrong. No option is ignored in silence:
-//! what is not known here is refused by name. Reading [`ContainerDefinition::to_value`] again gives the same
+//! [`ContainerDefinition::from_value`] is the only constructor. It takes the JSON that clients send and either
+//! returns a definition that is complete and consistent, or says which property is wrong. No option is silently
+//! ignored: an unknown one is refused by name. Reading [`ContainerDefinition::to_value`] again gives the same
 //! definition, which is also how definitions are stored.
 
 mod dialect;
-mod error;
 mod extras;
 mod index_path;
 mod indexing;
+pub mod patch;
 mod search;
 mod spatial;
-mod ttl;
 mod unique;
 
 use document::{Object, PartitionKeyDefinition, Path, Value, check_resource_id};
 
 use crate::expiry::Lifecycle;
-use crate::item::SYSTEM_PROPERTIES;
+use crate::expiry::item::SYSTEM_PROPERTIES;
 
-pub use error::DefinitionError;
+pub use crate::expiry::ttl::{DefaultTtl, InvalidTtl, OwnTtl};
+pub use crate::types::definition_error::DefinitionError;
 pub use index_path::{IndexPath, Reach, Step};
 pub use indexing::{CompositePath, IndexingMode, IndexingPolicy, Order};
 pub use spatial::SpatialIndex;
-pub use ttl::{DefaultTtl, InvalidTtl, OwnTtl};
 pub use unique::UniqueKey;
 
-use error::{Result, invalid, optional, quote, required, text};
+use crate::types::definition_error::{Result, invalid, optional, quote, required, text};
 
-/// Properties with a place of their own in [`ContainerDefinition`].
+/// Properties that are fields of [`ContainerDefinition`].
 const OWN: [&str; 5] = ["id", "partitionKey", "indexingPolicy", "defaultTtl", "uniqueKeyPolicy"];
 
-/// What a client that sends back what it has read sends as well; the system's, and not part of a definition.
+/// System properties, which a client may send back as it has read them; they are not part of a definition.
 const DROPPED: [&str; 10] =
     ["_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "statistics"];
 
-/// Properties that the service has and that would be wrong to keep without doing what they ask for.
+/// Properties of the service that would be wrong to store without doing what they ask for.
 const NOT_SUPPORTED: [&str; 2] = ["globalSecondaryIndexDefinition", "materializedViewDefinition"];
 
 const CHANGE_FEED_POLICY: &str = "changeFeedPolicy";
@@ -47,20 +46,20 @@ const TTL_PROPERTY_PATH: &str = "ttlPropertyPath";
 pub struct ContainerDefinition {
     /// The container's name.
     pub id: String,
-    /// Where the partition key stands in an item.
+    /// Where an item has its partition key.
     pub partition_key: PartitionKeyDefinition,
     /// What is indexed.
     pub indexing: IndexingPolicy,
     /// What no two living items of one partition key may share.
     pub unique_keys: Vec<UniqueKey>,
-    /// When items expire that do not say so themselves.
+    /// When items without their own `ttl` expire.
     pub default_ttl: DefaultTtl,
-    /// Properties that are kept and given back, in the order of the definition.
+    /// Properties that are stored and returned, in the order of the definition.
     pub rest: Vec<(String, Value)>,
 }
 
 impl ContainerDefinition {
-    /// Reads a definition in the form clients send; null means absent for everything optional.
+    /// Reads a definition in the form that clients send; null means absent for everything optional.
     pub fn from_value(value: &Value) -> Result<Self> {
         let members = value
             .as_object()
@@ -90,7 +89,7 @@ impl ContainerDefinition {
         Ok(Self { id, partition_key: partition_key(members)?, indexing, unique_keys, default_ttl, rest })
     }
 
-    /// The definition in the form and order of the service, complete with its defaults.
+    /// Returns the definition in the form and order of the service, complete with its defaults.
     pub fn to_value(&self) -> Value {
         let mut value = Object::new();
         value.insert("id", self.id.as_str());
@@ -108,38 +107,40 @@ impl ContainerDefinition {
         if !self.unique_keys.is_empty() {
             value.insert("uniqueKeyPolicy", unique::to_value(&self.unique_keys));
         }
-        // A path that was given up is not there.
+        // A path that was removed is absent.
         for (name, kept) in others.iter().filter(|(_, kept)| kept.as_str() != Some("")) {
             value.insert(name.as_str(), kept.clone());
         }
         value.into()
     }
 
-    /// For how many minutes all versions and deletes are kept in the feed (T28); none if they are not.
+    /// Returns for how many minutes the feed keeps all versions and deletes (T28), or `None` if it does not.
     pub fn history_minutes(&self) -> Option<u32> {
         self.rest(CHANGE_FEED_POLICY).and_then(extras::history_minutes)
     }
 
-    /// Where items say from when on their time to live is counted (T33); none if that is `_ts`.
+    /// Returns where items name the start of their countdown (T33), or `None` if that is `_ts`.
     pub fn ttl_property_path(&self) -> Option<Path> {
         self.rest(TTL_PROPERTY_PATH).and_then(Value::as_str).and_then(|text| Path::parse(text).ok())
     }
 
-    /// What the owner wishes after another definition has taken the place of this one: what is new about it changes wishes.
-    pub(crate) fn wishes_after(&self, next: &ContainerDefinition, mut wishes: Lifecycle) -> Lifecycle {
+    /// Returns the lifecycle settings after `next` has replaced this definition: only what differs between the two
+    /// changes a setting.
+    pub(crate) fn lifecycle_after(&self, next: &ContainerDefinition, mut settings: Lifecycle) -> Lifecycle {
         if next.history_minutes() != self.history_minutes() {
-            wishes.history_minutes = next.history_minutes();
+            settings.history_minutes = next.history_minutes();
         }
         if next.ttl_property_path() != self.ttl_property_path() {
-            wishes.ttl_property_path = next.ttl_property_path();
+            settings.ttl_property_path = next.ttl_property_path();
         }
-        wishes
+        settings
     }
 
-    /// Takes over the policy of the feed and the base of countdowns where a replacement has none: not every client can send
-    /// them, and none means to give them up by changing something else. A retention of 0 and an empty path do.
+    /// Takes over the feed policy and the base of countdowns where a replacement has none. Not every client can send
+    /// them, and such a client must not remove them by changing something else. A retention of 0 and an empty path
+    /// remove them.
     pub(crate) fn keep_what_clients_leave_out(&mut self, old: &ContainerDefinition) {
-        // Two forms of the same key: it stays as its container was made with.
+        // Two forms of the same key: the container keeps its original one.
         if self.partition_key == old.partition_key {
             self.partition_key.clone_from(&old.partition_key);
         }
@@ -156,13 +157,13 @@ impl ContainerDefinition {
     }
 }
 
-/// Refuses what no new container may have. Stored definitions are not held to it, so that older containers open.
+/// Refuses what no new container may have. Stored definitions are not checked, so that older containers open.
 pub fn check_new(definition: &ContainerDefinition) -> Result<()> {
     definition.partition_key.check_new_paths().map_err(|error| invalid(error.to_string()))?;
     spatial::check(definition)
 }
 
-/// Refuses what may not be changed: the name, the partition key, the unique keys, vectors that are already there.
+/// Refuses changes of what is fixed: the name, the partition key, the unique keys, existing vectors.
 pub fn check_replacement(old: &ContainerDefinition, new: &ContainerDefinition) -> Result<()> {
     let immutable = |message: String| Err(DefinitionError::Immutable { message });
     if new.id != old.id {
@@ -199,7 +200,7 @@ pub fn check_replacement(old: &ContainerDefinition, new: &ContainerDefinition) -
     Ok(())
 }
 
-/// Whether an entry for a path that was there before says something else now.
+/// Returns whether an entry for an existing path has changed.
 fn changes_entry(before: Option<&Value>, after: &[Value]) -> bool {
     after.iter().any(|entry| {
         let old = search::path_of(entry).and_then(|path| search::entry_at(before, &path));

@@ -1,14 +1,14 @@
 //! Vectors and full text: `vectorEmbeddingPolicy`, `fullTextPolicy`, and the indexes over them.
 //!
-//! Nothing here runs a search. The policies are kept and given back, and what the service refuses in them is
-//! refused, in its words where clients look for them.
+//! No search runs here. The policies are stored and returned, and what the service refuses is refused, in its own
+//! wording where clients depend on it.
 
 use document::{Object, Path, Value};
 
-use super::error::{
+use super::indexing::{SEARCH_MAX, property_path};
+use crate::types::definition_error::{
     DefinitionError, Result, invalid, list, malformed, members, optional, optional_list, required, text,
 };
-use super::indexing::{SEARCH_MAX, property_path};
 
 const DIMENSIONS_MAX: i64 = 4096;
 const QUANTIZATION_BYTES_MAX: i64 = 512;
@@ -92,7 +92,7 @@ pub(super) fn check_vector_indexes(indexes: &[Value], embeddings: Option<&Value>
             return Err(invalid(format!("The Vector Indexing Policy's Index Type::{kind} is invalid.")));
         }
         if let Some(quantizer) = optional(entry, "quantizerType") {
-            super::error::word(quantizer, "quantizerType", &["product", "spherical"])?;
+            crate::types::definition_error::word(quantizer, "quantizerType", &["product", "spherical"])?;
         }
         let dimensions = embedding.get("dimensions").and_then(Value::as_i64).unwrap_or(1);
         let most = dimensions.min(QUANTIZATION_BYTES_MAX);
@@ -163,7 +163,7 @@ fn check_language(object: &Object, member: &str) -> Result<()> {
     )))
 }
 
-/// Checks `fullTextIndexes` against the policy that says in which language the paths are.
+/// Checks `fullTextIndexes` against the policy that has the language of each path.
 pub(super) fn check_full_text_indexes(indexes: &[Value], policy: Option<&Value>) -> Result<()> {
     for value in indexes {
         let entry = members(value, "fullTextIndexes", &["path"])?;
@@ -177,12 +177,12 @@ pub(super) fn check_full_text_indexes(indexes: &[Value], policy: Option<&Value>)
     Ok(())
 }
 
-/// The entry of a list of `{"path": ...}` that is about this path.
+/// Returns the entry for this path in a list of `{"path": ...}`.
 pub(super) fn entry_at<'v>(entries: Option<&'v Value>, path: &Path) -> Option<&'v Value> {
     entries?.as_array()?.iter().find(|entry| path_of(entry).as_ref() == Some(path))
 }
 
-/// The path that an entry is about.
+/// Returns the path of an entry.
 pub(super) fn path_of(entry: &Value) -> Option<Path> {
     Path::parse(entry.get("path")?.as_str()?).ok()
 }

@@ -1,14 +1,16 @@
-//! `spatialIndexes`: paths whose shapes are indexed, and what the container's `geospatialConfig` asks of them.
+//! `spatialIndexes`: paths whose shapes are indexed, and what the container's `geospatialConfig` requires of them.
 //!
-//! On a plane each index says how far the plane reaches; on the earth that is known, and saying it is refused. Containers
-//! that were made before this was checked keep what they have until one of the two is changed.
+//! On a plane each index says how far the plane extends; on the earth the extent is known, and giving one is refused.
+//! Containers that were created before this was checked keep what they have until one of the two is changed.
 
 use document::{Object, Value};
 use query::Surface;
 
 use super::ContainerDefinition;
-use super::error::{Result, invalid, malformed, members, optional, optional_list, required, word};
 use super::index_path::IndexPath;
+use crate::types::definition_error::{
+    Result, invalid, malformed, members, optional, optional_list, required, word,
+};
 
 const TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
 const CORNERS: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
@@ -16,7 +18,7 @@ const CORNERS: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
 /// One spatial index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpatialIndex {
-    /// Where the shapes stand.
+    /// The path of the shapes.
     pub path: IndexPath,
     /// Which shapes, in the spelling of the definition.
     pub types: Vec<&'static str>,
@@ -97,7 +99,7 @@ pub(super) fn check(definition: &ContainerDefinition) -> Result<()> {
     definition.indexing.spatial.iter().try_for_each(|index| index.check(surface))
 }
 
-/// The same of a definition that takes the place of another, if it changes something about them.
+/// Does the same for a definition that replaces another, if it changes the spatial indexes or the surface.
 pub(super) fn check_change(old: &ContainerDefinition, new: &ContainerDefinition) -> Result<()> {
     if old.surface() == new.surface() && old.indexing.spatial == new.indexing.spatial {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Definitions as clients send them: what comes back, and what is refused.
+//! Definitions as clients send them: what is returned, and what is refused.
 
 use document::parse_json;
 
@@ -8,7 +8,7 @@ fn json(text: &str) -> Value {
     parse_json(text.as_bytes()).unwrap()
 }
 
-/// A definition with these further members.
+/// Returns a definition with these further members.
 fn read(members: &str) -> Result<ContainerDefinition> {
     let comma = if members.is_empty() { "" } else { "," };
     ContainerDefinition::from_value(&json(&format!(
@@ -16,7 +16,7 @@ fn read(members: &str) -> Result<ContainerDefinition> {
     )))
 }
 
-/// The member that comes back, after a second reading that must change nothing.
+/// Returns the member after reading the definition twice; the second reading must change nothing.
 fn echo(members: &str, name: &str) -> Option<String> {
     let definition = read(members).unwrap_or_else(|error| panic!("{members}: {error}"));
     let value = definition.to_value();
@@ -157,7 +157,7 @@ fn composite_and_spatial_indexes_come_back() {
     assert_eq!(policy.spatial[0].types, ["Point"]);
 }
 
-/// A definition with a spatial index of that surface and extent.
+/// Returns a definition with a spatial index of that surface and extent.
 fn spatial(surface: &str, extent: &str) -> ContainerDefinition {
     let members = format!(
         r#""geospatialConfig":{{"type":"{surface}"}},
@@ -188,7 +188,7 @@ fn a_plane_has_an_extent_and_the_earth_has_none() {
             reason => assert!(checked.is_err_and(|error| error.contains(reason)), "{surface} {extent}"),
         }
     }
-    // A container from before this was checked may change anything else, and what is wrong only for the better.
+    // A container from before this was checked may change anything else, and what is wrong only into something valid.
     let old = spatial("Geometry", "");
     let mut other = old.clone();
     other.default_ttl = DefaultTtl::Never;

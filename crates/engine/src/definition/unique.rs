@@ -2,7 +2,7 @@
 
 use document::{Object, Path, Value};
 
-use super::error::{Result, invalid, list, members, optional_list, required, text};
+use crate::types::definition_error::{Result, invalid, list, members, optional_list, required, text};
 
 const KEYS_MAX: usize = 10;
 const PATHS_MAX: usize = 16;
@@ -21,7 +21,10 @@ pub(super) fn from_value(value: &Value) -> Result<Vec<UniqueKey>> {
     for value in optional_list(policy, "uniqueKeys", KEYS_MAX)? {
         let key = unique_key(value)?;
         if keys.contains(&key) {
-            return Err(invalid(format!("The unique key {} is given twice.", super::error::quote(value))));
+            return Err(invalid(format!(
+                "The unique key {} is given twice.",
+                crate::types::definition_error::quote(value)
+            )));
         }
         keys.push(key);
     }
@@ -48,7 +51,7 @@ fn unique_key(value: &Value) -> Result<UniqueKey> {
     Ok(UniqueKey { paths })
 }
 
-/// The policy as clients know it.
+/// Returns the policy as clients know it.
 pub(super) fn to_value(keys: &[UniqueKey]) -> Value {
     let keys = keys.iter().map(|key| {
         let paths = key.paths.iter().map(|path| Value::from(path.as_str())).collect::<Vec<_>>();

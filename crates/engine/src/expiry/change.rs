@@ -1,18 +1,19 @@
-//! Changes of the rules. None rewrites an item, none revives one.
+//! Changes of the expiry rules. No change rewrites a stored item, and no change brings an expired item back.
 //!
-//! All are the same few steps: the new rules are written down; for each queue whose rule kills later than before, or not at
-//! all, a cutoff keeps what the old rule had killed; then every date rule whose newest queue has got a cutoff goes on with
-//! another generation:
+//! Every change takes the same steps. The new rules are recorded. For each queue whose new rule expires items later
+//! than the old one, or not at all, a cutoff preserves what the old rule had expired. Then every date rule whose
+//! newest queue has got a cutoff continues with another generation:
 //!
 //! ```text
 //!   rule, delay 60     queue 16:  a b c d e                 newest: 16
-//!   delay 90 at T      queue 16:  a b c | d e     cutoff    newest: 17: who is written now is not covered, however
-//!                      queue 17:                            far back its date may lie
-//!   purge              queue 16:  d e             forgotten
+//!   delay 90 at T      queue 16:  a b c | d e     cutoff    newest: 17: items written from now on are not covered,
+//!                      queue 17:                            however far back their dates lie
+//!   purge              queue 16:  d e             cutoff forgotten
 //!   delay 120 at T2    queue 17:  f | g           cutoff    newest: 16 again
 //! ```
 //!
-//! So a rule has at most one queue more than it ever had open cutoffs at a time, and those are bounded.
+//! So a rule has at most one queue more than the largest number of cutoffs that it had open at one time, and that
+//! number is bounded.
 
 use std::collections::BTreeSet;
 
@@ -20,41 +21,43 @@ use document::Sequence;
 use storage::Time;
 
 use super::{Cutoff, DateRule, Lifecycle, Millis, Moment, Policy, Queue, from_time};
-use crate::definition::DefaultTtl;
-use crate::error::{Error, Result};
+use crate::expiry::ttl::DefaultTtl;
+use crate::types::error::{Error, Result};
 
-/// More open cutoffs than this, and a policy change waits for the purge.
+/// The largest number of open cutoffs. A policy change that would exceed it has to wait for the purge.
 pub(super) const CUTOFFS_MAX: usize = 256;
 
-/// Indexes make no more date rules than this; the header of an item counts its bases in a byte.
+/// The largest number of date rules that indexes make; an item's header counts its bases in one byte.
 pub(super) const RULES_MAX: usize = 128;
 
-/// Rules that no index makes.
-pub(super) const COUNTINGS: usize = 3;
+/// The number of rules that no index makes.
+pub(super) const RESERVED_RULES: usize = 3;
 
-/// How many numbers are tried for a new queue, once all have been used.
+/// How many numbers are tried for a new queue once all numbers have been used.
 const QUEUE_TRIES_MAX: usize = 4096;
 
-/// A change of the rules.
+/// A change of the expiry rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// `D` becomes this.
+    /// The default TTL (`D`) becomes this.
     DefaultTtl(DefaultTtl),
-    /// A date rule begins. Items join its queue from now on; it kills nobody until it has a delay.
+    /// A date rule is added. Items join its queue from now on; it expires nothing until it has a delay.
     AddRule { id: u32 },
-    /// A date rule comes into force, or kills sooner or later than before.
+    /// A date rule comes into force, or its delay changes.
     SetDelay { id: u32, delay_ms: Millis },
-    /// A date rule ends, if there is one of that number. Its entries go with their items' next versions.
+    /// A date rule ends, if there is one of that number. An item's entry in its queue is removed with the item's next
+    /// version.
     DropRule { id: u32 },
-    /// Countdowns may begin elsewhere than at `_ts` from now on (T33).
-    OpenCountings,
-    /// The owner asks for something else beyond rules.
+    /// Countdowns may start elsewhere than at `_ts` from now on (T33).
+    EnableTtlModes,
+    /// The owner changes the lifecycle settings.
     Lifecycle(Lifecycle),
 }
 
 impl Policy {
-    /// The policy after a change at (`sequence`, `now`). `occupied` tells whether a queue has an entry up to a base: a
-    /// cutoff that covers nothing is not recorded, and a queue with entries is not used again.
+    /// Returns the policy after a change at (`sequence`, `now`). `occupied` tells whether a queue has an entry up to
+    /// a base: a cutoff that would cover nothing is not recorded, and the number of a queue that still has entries is
+    /// not reused.
     pub(crate) fn change(
         &self,
         change: Change,
@@ -86,7 +89,7 @@ impl Policy {
         Ok(next)
     }
 
-    /// Whether a change changes anything.
+    /// Returns whether the change would alter this policy.
     pub(crate) fn differs(&self, change: &Change) -> bool {
         match change {
             Change::DefaultTtl(default_ttl) => self.default_ttl != *default_ttl,
@@ -95,16 +98,17 @@ impl Policy {
                 self.rule(*id).is_none_or(|rule| rule.delay_ms != Some(*delay_ms))
             }
             Change::DropRule { id } => self.rule(*id).is_some(),
-            Change::OpenCountings => !self.has_countings(),
+            Change::EnableTtlModes => !self.has_ttl_modes(),
             Change::Lifecycle(lifecycle) => self.lifecycle != *lifecycle,
         }
     }
 
-    /// Whether a change has to tell who is dead by now: not by a clock that is suspect.
+    /// Returns whether a change has to decide which items have expired by now. Such a change is refused while the
+    /// clock is suspect.
     pub(crate) fn judges(&self, change: &Change) -> bool {
         match change {
             Change::DefaultTtl(_) => true,
-            Change::AddRule { .. } | Change::OpenCountings => false,
+            Change::AddRule { .. } | Change::EnableTtlModes => false,
             Change::SetDelay { id, .. } | Change::DropRule { id } => {
                 self.rule(*id).is_some_and(|rule| rule.delay_ms.is_some())
             }
@@ -115,7 +119,7 @@ impl Policy {
         }
     }
 
-    /// Writes a change down.
+    /// Applies a change to the rules themselves.
     fn set(&mut self, change: Change, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
         match change {
             Change::DefaultTtl(default_ttl) => {
@@ -137,7 +141,7 @@ impl Policy {
                 rule.delay_ms = Some(delay_ms);
             }
             Change::DropRule { id } => self.rules.retain(|rule| rule.id != id),
-            Change::OpenCountings => self.open_countings(occupied)?,
+            Change::EnableTtlModes => self.enable_ttl_modes(occupied)?,
             Change::Lifecycle(lifecycle) => {
                 self.lifecycle = lifecycle;
                 self.follow_lifecycle(occupied)?;
@@ -152,16 +156,17 @@ impl Policy {
         delay_ms: Option<Millis>,
         occupied: &impl Fn(Queue, Millis) -> Result<bool>,
     ) -> Result<()> {
-        let queues = vec![self.fresh_queue(occupied)?];
+        let queues = vec![self.empty_queue(occupied)?];
         self.rules.push(DateRule { id, delay_ms, queues });
         Ok(())
     }
 
-    /// Countings need the rules that they follow. Nobody stands in their queues yet, so they kill nobody and are in force at
-    /// once. Those of ttl stay for ever: items that were counted so may be there for as long.
+    /// Adds the rules that the TTL modes in the settings need. Their queues are still empty, so the rules expire
+    /// nothing yet and are in force at once. The rules of ttl stay for good, because items that use them may stay for
+    /// as long.
     fn follow_lifecycle(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
         if self.lifecycle.ttl_property_path.is_some() || self.lifecycle.sliding {
-            self.open_countings(occupied)?;
+            self.enable_ttl_modes(occupied)?;
         }
         match (self.lifecycle.expire_at_path.is_some(), self.rule(DateRule::ABSOLUTE).is_some()) {
             (true, false) => self.add_rule(DateRule::ABSOLUTE, Some(0), occupied)?,
@@ -171,8 +176,8 @@ impl Policy {
         Ok(())
     }
 
-    fn open_countings(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
-        if !self.has_countings() {
+    fn enable_ttl_modes(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
+        if !self.has_ttl_modes() {
             for id in [DateRule::INHERITED, DateRule::OWNED] {
                 self.add_rule(id, None, occupied)?;
             }
@@ -181,7 +186,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Writes down which queues have got another delay than in `before`, and when.
+    /// Records which queues have another delay than in `before`, and since when.
     fn begin_terms(&mut self, before: &Policy, now: Moment) {
         for queue in self.queues() {
             match self.delay(queue) {
@@ -194,27 +199,29 @@ impl Policy {
         self.since.retain(|queue, _| queues.contains(queue));
     }
 
-    /// Whether what a queue's rule has killed has to be remembered when `next` takes over: where the next rule would let it
-    /// live, and where instants of death are told, which the next rule does not know.
+    /// Returns whether a cutoff has to preserve what the rule of a queue has expired when `next` takes over: where
+    /// the next rule would let those items live, and where instants of expiry are reported, because the next rule
+    /// does not know them.
     fn leaves_cutoff(&self, next: &Policy, queue: Queue) -> bool {
         let changes = self.delay(queue) != next.delay(queue);
         self.is_relaxed(next, queue) || changes && next.lifecycle.tells_instants()
     }
 
-    /// Whether a queue's rule kills later in `next` than here, or no more. What a stricter rule kills includes what this one
-    /// has killed, now and at every later time.
+    /// Returns whether the rule of a queue expires items later in `next` than here, or not at all. Otherwise the
+    /// stricter rule expires everything that this one has expired, now and at every later time.
     fn is_relaxed(&self, next: &Policy, queue: Queue) -> bool {
         self.delay(queue).is_some_and(|delay| next.delay(queue).is_none_or(|later| later > delay))
     }
 
-    /// Whether a cutoff covers every entry of a date queue up to `through` already: nobody has joined the queue since.
+    /// Returns whether a cutoff already covers every entry of a date queue up to `through`, so that no item has
+    /// joined the queue since.
     fn is_cut(&self, queue: Queue, through: Millis) -> bool {
         let covers = |cutoff: &Cutoff| cutoff.queue == queue && cutoff.through >= through;
         matches!(queue, Queue::Date(_)) && self.cutoffs.iter().any(covers)
     }
 
-    /// Gives every date rule whose newest queue has a cutoff another newest queue: one of its own without cutoffs, whose
-    /// items are judged as those that will join it are, or a fresh one.
+    /// Gives every date rule whose newest queue has a cutoff another newest queue: one of its own queues without
+    /// cutoffs, whose items are judged as those that will join it, or else an empty one.
     fn renew_generations(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
         for at in 0..self.rules.len() {
             let is_open = |queue: &Queue| self.cutoffs.iter().all(|cutoff| cutoff.queue != *queue);
@@ -224,22 +231,22 @@ impl Policy {
             }
             let next = match queues.iter().position(is_open) {
                 Some(open) => self.rules[at].queues.remove(open),
-                None => self.fresh_queue(occupied)?,
+                None => self.empty_queue(occupied)?,
             };
             self.rules[at].queues.push(next);
         }
         Ok(())
     }
 
-    /// Goes on as if that date queue had been opened last.
+    /// Continues the numbering as if that date queue had been opened last.
     #[cfg(test)]
     pub(crate) fn set_last_queue(&mut self, number: u16) {
         self.last_queue = number;
     }
 
-    /// A date queue that nobody stands in. Numbers are used again only when all have been, and never one that a header may
-    /// still name: whoever names a queue stands in it.
-    fn fresh_queue(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<Queue> {
+    /// Returns the number of an empty date queue. Numbers are reused only when all have been used, and never while a
+    /// header may still name one: every item whose header names a queue has an entry in it.
+    fn empty_queue(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<Queue> {
         let known = self.queues();
         for _ in 0..QUEUE_TRIES_MAX {
             self.last_queue = self.last_queue.checked_add(1).unwrap_or_default().max(Queue::FIRST_DATE);
@@ -251,9 +258,10 @@ impl Policy {
         Err(Error::Unavailable("no queue is free for a date rule".into()))
     }
 
-    /// The policy without those cutoffs of `queue` that reach no further than `through`: the purge has passed them. `left` are
-    /// the bases of the items that it has left there: for each of them the cutoff stays by which it expired first, so that it
-    /// stays expired, and as of the same instant. However often rules change, no more cutoffs are kept than items are left.
+    /// Returns the policy without those cutoffs of `queue` that reach no further than `through`, which the purge has
+    /// passed. `left` has the bases of the items that the purge has set aside there. For each of them the cutoff by
+    /// which it expired first is kept, so that it stays expired, as of the same instant. However often the rules
+    /// change, no more cutoffs are kept than items are left.
     pub(crate) fn forget(&self, queue: Queue, through: Millis, left: &[Millis]) -> Option<Policy> {
         let first_of = |base: Millis| {
             let covering = self.cutoffs.iter().enumerate();

@@ -1,32 +1,35 @@
-//! What the owner of a container asks for beyond rules; each of it is off by default.
+//! The lifecycle settings of a container: what its owner asks for besides expiry rules. Each setting is off by
+//! default.
 //!
-//! It is part of the policy, so that every write and every sweep sees inside its transaction what is in force.
+//! They are part of the policy, so that every write and every sweep sees inside its own transaction which of them are
+//! in force.
 
 use document::{Object, Path, Value};
 
-use crate::archive::ArchiveDirectory;
-use crate::error::{Error, Result};
+use super::archive_directory::ArchiveDirectory;
+use crate::types::error::{Error, Result};
 
-/// How a container treats its items' lives.
+/// How a container treats its items over their lifecycle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// All versions and deletes are kept in the feed for so many minutes (T28).
+    /// How many minutes of all versions and deletes the feed keeps (T28).
     pub history_minutes: Option<u32>,
-    /// Whether a replaced item comes in the feed of all versions with the version before it, as a deleted one always does.
+    /// Whether the feed of all versions shows the version that a replace ended; for a delete it always does.
     pub previous_images: bool,
-    /// The bytes of a dead item are gone from the data directory after so many seconds (T24).
+    /// The seconds after which the bytes of an expired item must be gone from the data directory (T24).
     pub max_purge_delay: Option<u32>,
-    /// A change of rules that would kill more of the living at once, in millionths, wants to be confirmed (T30).
+    /// The largest share of living items, in millionths, that a change of rules may expire at once without
+    /// confirmation (T30).
     pub max_instant_expiry: Option<u32>,
-    /// The directory where dead items are written before their bytes are dropped (T32).
+    /// The directory where expired items are archived before their bytes are dropped (T32).
     pub archive: Option<ArchiveDirectory>,
-    /// Whether a record is kept of what was purged, when and under which rules.
+    /// Whether a record is kept of what was purged, when, and under which rules.
     pub deletion_record: bool,
-    /// Why nothing here may die, be changed or deleted (T31).
+    /// Why no item may expire, be changed or deleted (T31).
     pub hold: Option<String>,
-    /// Where items say from when on their time to live is counted, in seconds since 1970 (T33).
+    /// Where an item names the start of its countdown, in seconds since 1970 (T33).
     pub ttl_property_path: Option<Path>,
-    /// Where items name the instant of their death (T33).
+    /// Where an item names the instant of its expiry (T33).
     pub expire_at_path: Option<Path>,
     /// Whether reading an item restarts its countdown (T33).
     pub sliding: bool,
@@ -44,12 +47,13 @@ const SLIDING: &str = "sliding";
 const PREVIOUS_IMAGES: &str = "previousImages";
 
 impl Lifecycle {
-    /// Whether somebody is told when each item died: what the rules were then has to be remembered.
+    /// Returns whether a feed, archive or deletion record reports when each item expired, so that past rules have to
+    /// be remembered.
     pub(crate) fn tells_instants(&self) -> bool {
         self.history_minutes.is_some() || self.archive.is_some() || self.deletion_record
     }
 
-    /// The stored form; what is off has no member.
+    /// Returns the stored form; a setting that is off has no member.
     pub(crate) fn to_object(&self) -> Object {
         let mut out = Object::new();
         let numbers = [
@@ -86,7 +90,7 @@ impl Lifecycle {
         out
     }
 
-    /// The stored form read back.
+    /// Reads the stored form back.
     pub(crate) fn from_object(members: &Object) -> Result<Lifecycle> {
         let mut lifecycle = Lifecycle::default();
         for (name, value) in members.iter() {
@@ -118,7 +122,7 @@ impl Lifecycle {
     }
 }
 
-/// Keeps what was read; false if nothing could be.
+/// Stores what was read. Returns `false` if the value could not be read.
 fn set<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
     *slot = read;
     slot.is_some()

@@ -1,5 +1,6 @@
-//! The policy against a model that knows no queues, cutoffs or generations: it remembers every set of rules that was ever in
-//! force, and an item is dead if any of them had killed it at any instant since its last write: the first of them says when.
+//! Compares the policy with a model that knows no queues, cutoffs or generations. The model remembers every set of
+//! rules that was ever in force. An item has expired if any of them expired it at any instant since its last write,
+//! and the first of them gives the instant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +8,9 @@ use document::Sequence;
 use storage::Time;
 
 use super::change::CUTOFFS_MAX;
-use super::{Change, Counted, Lifecycle, Millis, Moment, Policy, Queue};
-use crate::definition::{DefaultTtl, OwnTtl};
-use crate::header::Header;
+use super::{Change, CountdownBase, Lifecycle, Millis, Moment, Policy, Queue};
+use crate::expiry::header::Header;
+use crate::expiry::ttl::{DefaultTtl, OwnTtl};
 
 /// Rules as a user thinks of them.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +18,7 @@ struct Rules {
     default_ttl: DefaultTtl,
     /// The delays of date rules in force.
     delays: BTreeMap<u32, Millis>,
-    /// Whether nothing may die (T31).
+    /// Whether no item may expire (T31).
     held: bool,
 }
 
@@ -33,12 +34,12 @@ struct Era {
 #[derive(Debug, Clone)]
 struct Item {
     header: Header,
-    /// From when on its ttl is counted.
+    /// When the countdown of its ttl starts.
     from_ms: Millis,
-    /// What the item has in the field of each rule there may ever be.
+    /// The item's date for each rule that there may ever be.
     dates: BTreeMap<u32, Millis>,
-    /// Whether a date in the past killed it as it was written.
-    born_dead: bool,
+    /// Whether a date in the past expired it as it was written.
+    born_expired: bool,
 }
 
 #[derive(Debug)]
@@ -48,7 +49,7 @@ struct Life {
     sequence: u64,
     policy: Policy,
     rules: Rules,
-    /// When they came into force.
+    /// When the rules came into force.
     from: Moment,
     past: Vec<Era>,
     items: Vec<Item>,
@@ -56,7 +57,7 @@ struct Life {
 }
 
 impl Rules {
-    /// When these rules kill an item, if they have done so by an instant.
+    /// Returns when these rules expire an item, if they have done so by an instant.
     fn kill(&self, item: &Item, by_ms: Millis) -> Option<Millis> {
         if self.held {
             return None;
@@ -91,21 +92,21 @@ impl Life {
         Time::from_millis(self.now_ms.unsigned_abs())
     }
 
-    /// What the model says.
-    fn is_dead(&self, item: &Item) -> bool {
+    /// Returns what the model says.
+    fn is_expired(&self, item: &Item) -> bool {
         self.instant(item).is_some()
     }
 
-    /// When an item has died: by the first rules that killed it, but not before they came into force.
+    /// Returns when an item expired: by the first rules that expired it, but not before those came into force.
     fn instant(&self, item: &Item) -> Option<Moment> {
         let at = |time, from: Moment| Moment { time, sequence: Sequence(0) }.max(from);
         let lived_in = self.past.iter().filter(|era| item.header.sequence.0 < era.until_sequence);
-        let mut deaths = lived_in.filter_map(|era| Some(at(era.rules.kill(item, era.until_ms)?, era.from)));
-        deaths.next().or_else(|| Some(at(self.rules.kill(item, self.now_ms)?, self.from)))
+        let mut expiries = lived_in.filter_map(|era| Some(at(era.rules.kill(item, era.until_ms)?, era.from)));
+        expiries.next().or_else(|| Some(at(self.rules.kill(item, self.now_ms)?, self.from)))
     }
 
     fn entries(&self) -> BTreeSet<(Queue, Millis)> {
-        let places = self.items.iter().flat_map(|item| item.header.mortal_places());
+        let places = self.items.iter().flat_map(|item| item.header.expiry_positions());
         places.map(|place| (place.queue, place.base)).collect()
     }
 
@@ -122,10 +123,11 @@ impl Life {
         self.past.push(Era { rules, from, until_ms: self.now_ms, until_sequence: self.sequence });
     }
 
-    /// A new version: of a living item, or of none.
+    /// Writes a new version, of a living item or of none.
     fn write(&mut self) {
         self.sequence += 1;
-        let living: Vec<usize> = (0..self.items.len()).filter(|at| !self.is_dead(&self.items[*at])).collect();
+        let living: Vec<usize> =
+            (0..self.items.len()).filter(|at| !self.is_expired(&self.items[*at])).collect();
         let ttl = match self.random.u8(..4) {
             0 => OwnTtl::Never,
             1 => OwnTtl::Seconds(self.random.u32(1..8)),
@@ -140,36 +142,36 @@ impl Life {
         let bases = self.policy.bases(|rule| dates.get(&rule).copied());
         let plain = Header::new(Sequence(self.sequence), self.now_ms.unsigned_abs() / 1000, ttl);
         let replaced = self.random.choice(living).filter(|_| self.random.bool());
-        let from_ms = match (self.policy.has_countings(), replaced, self.random.u8(..4)) {
+        let from_ms = match (self.policy.has_ttl_modes(), replaced, self.random.u8(..4)) {
             (true, Some(at), 0) => Some(self.items[at].from_ms),
             (true, _, 1) => Some(self.now_ms + self.random.i64(-9_000..9_000)),
             _ => None,
         };
-        let counted = from_ms.map(|from| Counted {
+        let counted = from_ms.map(|from| CountdownBase {
             queue: self.policy.counted_queue(ttl).expect("there are countings"),
             from,
             slides: true,
         });
         let header = Header { bases, counted, ..plain };
         let from_ms = from_ms.unwrap_or(self.now_ms / 1000 * 1000);
-        let mut item = Item { header, from_ms, dates, born_dead: false };
-        item.born_dead = self.is_dead(&item);
+        let mut item = Item { header, from_ms, dates, born_expired: false };
+        item.born_expired = self.is_expired(&item);
         match replaced {
             Some(at) => self.items[at] = item,
             None => self.items.push(item),
         }
     }
 
-    /// A read restarts the countdown of a living item.
-    fn touch(&mut self) {
+    /// Restarts the countdown of a living item, as a read does.
+    fn renew(&mut self) {
         let second = self.now_ms / 1000 * 1000;
         let slides = |item: &Item| item.header.slides() && item.from_ms < second;
         let touchable = (0..self.items.len()).filter(|at| slides(&self.items[*at]));
-        let touchable: Vec<usize> = touchable.filter(|at| !self.is_dead(&self.items[*at])).collect();
+        let touchable: Vec<usize> = touchable.filter(|at| !self.is_expired(&self.items[*at])).collect();
         if let Some(at) = self.random.choice(touchable) {
             let item = &mut self.items[at];
-            (item.from_ms, item.header.touched) = (second, Some(second));
-            item.born_dead = false;
+            (item.from_ms, item.header.renewed_at) = (second, Some(second));
+            item.born_expired = false;
         }
     }
 
@@ -207,8 +209,8 @@ impl Life {
             let hold = rules.held.then(|| "a case".to_owned());
             self.change(Change::Lifecycle(Lifecycle { hold, ..self.policy.lifecycle.clone() }), rules);
         }
-        if self.random.u8(..8) == 0 && self.policy.differs(&Change::OpenCountings) {
-            self.change(Change::OpenCountings, self.rules.clone());
+        if self.random.u8(..8) == 0 && self.policy.differs(&Change::EnableTtlModes) {
+            self.change(Change::EnableTtlModes, self.rules.clone());
         }
         if date_rules < 3 && self.random.u8(..4) == 0 {
             self.add_rule();
@@ -220,10 +222,10 @@ impl Life {
         self.change(Change::AddRule { id: self.last_rule }, self.rules.clone());
     }
 
-    /// An index build: every living item gets its base.
+    /// Builds an index: every living item gets its base.
     fn build(&mut self, rule: u32) {
         for at in 0..self.items.len() {
-            if !self.is_dead(&self.items[at]) {
+            if !self.is_expired(&self.items[at]) {
                 let item = &self.items[at];
                 let date = item.dates.get(&rule).copied();
                 self.items[at].header.bases = self.policy.rebase(&item.header, rule, date);
@@ -231,15 +233,15 @@ impl Life {
         }
     }
 
-    /// The purge of one queue, or of a part of it.
+    /// Purges one queue, or a part of it.
     fn purge(&mut self) {
         let Some(queue) = self.random.choice(self.policy.queues()) else { return };
-        let Some(through) = self.policy.dead_through(queue, self.now()) else { return };
+        let Some(through) = self.policy.expired_through(queue, self.now()) else { return };
         let whole = self.random.bool();
         let random = &mut self.random;
         self.items.retain(|item| {
             let stands =
-                item.header.mortal_places().any(|place| place.queue == queue && place.base <= through);
+                item.header.expiry_positions().any(|place| place.queue == queue && place.base <= through);
             !stands || (!whole && random.bool())
         });
         if let Some(policy) = self.policy.forget(queue, through, &[]).filter(|_| whole) {
@@ -250,21 +252,21 @@ impl Life {
     fn check(&self) {
         let now = self.now();
         for item in &self.items {
-            let dead = self.is_dead(item);
-            assert_eq!(self.policy.is_dead(&item.header, now), dead, "{item:?} {:?}", self.policy);
-            // What purge, counters and marks rely on: the dead prefix of a queue has no living item in it.
-            let among_the_dead = item.header.mortal_places().any(|place| {
-                self.policy.dead_through(place.queue, now).is_some_and(|through| place.base <= through)
+            let expired = self.is_expired(item);
+            assert_eq!(self.policy.is_expired(&item.header, now), expired, "{item:?} {:?}", self.policy);
+            // Purge, counters and marks rely on this: the expired prefix of a queue has no living item in it.
+            let among_the_dead = item.header.expiry_positions().any(|place| {
+                self.policy.expired_through(place.queue, now).is_some_and(|through| place.base <= through)
             });
-            assert_eq!(among_the_dead, dead, "{item:?} {:?}", self.policy);
-            if dead && !item.born_dead && self.policy.lifecycle.history_minutes.is_some() {
-                let instant = self.policy.end_of(&item.header).map(|(instant, _)| instant);
+            assert_eq!(among_the_dead, expired, "{item:?} {:?}", self.policy);
+            if expired && !item.born_expired && self.policy.lifecycle.history_minutes.is_some() {
+                let instant = self.policy.expiry_of(&item.header).map(|(instant, _)| instant);
                 assert_eq!(instant, self.instant(item), "T28: {item:?} {:?}", self.policy);
             }
         }
         for group in self.policy.groups() {
             let of_group = |item: &&Item| {
-                item.header.mortal_places().filter(|place| group.contains(&place.queue)).count() > 1
+                item.header.expiry_positions().filter(|place| group.contains(&place.queue)).count() > 1
             };
             assert!(!self.items.iter().any(|item| of_group(&item)), "{group:?}");
         }
@@ -278,7 +280,7 @@ impl Life {
 
 #[test]
 fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
-    let (mut dead, mut reopened, mut touched) = (0, 0, 0);
+    let (mut expired, mut reopened, mut renewed_at) = (0, 0, 0);
     for seed in 0..400 {
         let mut life = Life::new(seed);
         println!("seed {seed}");
@@ -289,7 +291,7 @@ fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
         for _ in 0..120 {
             match life.random.u8(..20) {
                 0..7 => life.write(),
-                7 => life.touch(),
+                7 => life.renew(),
                 8..13 => life.now_ms += life.random.i64(0..3_000),
                 13..17 => life.change_rules(),
                 _ => life.purge(),
@@ -298,8 +300,8 @@ fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
             let is_reopened = |queues: &Vec<Queue>| !queues.is_sorted();
             reopened += usize::from(life.policy.rules.iter().any(|rule| is_reopened(&rule.queues)));
         }
-        touched += life.items.iter().filter(|item| item.header.touched.is_some()).count();
-        dead += life.items.iter().filter(|item| life.is_dead(item)).count();
+        renewed_at += life.items.iter().filter(|item| item.header.renewed_at.is_some()).count();
+        expired += life.items.iter().filter(|item| life.is_expired(item)).count();
     }
-    assert!(dead > 0 && reopened > 0 && touched > 0, "worth living: {dead} {reopened} {touched}");
+    assert!(expired > 0 && reopened > 0 && renewed_at > 0, "worth living: {expired} {reopened} {renewed_at}");
 }

@@ -1,22 +1,23 @@
-//! The policy's bytes; `docs/file-format.md` tells the same in prose.
+//! The policy's bytes; `docs/file-format.md` describes the same layout in prose.
 //!
-//! What belongs to date rules follows only where there is or was one, and behind it what belongs to instants of death and to
-//! the owner's wishes only where there is something to say: other partitions' records are as they were before.
+//! The part about date rules is present only where there is or was one. Behind it, the parts about instants of expiry
+//! and about lifecycle settings are present only where they are not empty. So the records of other partitions are as
+//! they were before these features.
 
 use std::collections::BTreeMap;
 
 use document::{Document, Sequence, Value};
 
-use super::change::{COUNTINGS, RULES_MAX};
-use super::{Cutoff, DateRule, Lifecycle, Millis, Moment, Policy, Queue, Term};
-use crate::definition::DefaultTtl;
-use crate::error::{Error, Result};
+use super::change::{RESERVED_RULES, RULES_MAX};
+use super::{Cutoff, DateRule, Lifecycle, Millis, Moment, Policy, Queue, RuleTerm};
+use crate::expiry::ttl::DefaultTtl;
+use crate::types::error::{Error, Result};
 
 const SUSPENDED: u8 = 0;
 const IN_FORCE: u8 = 1;
 
 impl Policy {
-    /// The stored form.
+    /// Returns the stored form.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.version.to_be_bytes().to_vec();
         out.extend_from_slice(&default_ttl_number(self.default_ttl).to_be_bytes());
@@ -52,12 +53,12 @@ impl Policy {
             moment.encode(out);
         }
         if self.lifecycle != Lifecycle::default() {
-            let wishes = Document::from_value(&Value::Object(self.lifecycle.to_object()));
-            out.extend_from_slice(wishes.expect("wishes are short and flat").as_bytes());
+            let settings = Document::from_value(&Value::Object(self.lifecycle.to_object()));
+            out.extend_from_slice(settings.expect("wishes are short and flat").as_bytes());
         }
     }
 
-    /// The stored form read back.
+    /// Reads the stored form back.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Policy> {
         Policy::try_decode(bytes).ok_or_else(|| Error::Corrupt("an expiry policy cannot be read".into()))
     }
@@ -71,7 +72,7 @@ impl Policy {
             let queue = Queue::from_number(u16::from_be_bytes(*take(&mut bytes)?))?;
             let through = Millis::from_be_bytes(*take(&mut bytes)?);
             let before = Sequence(u64::from_be_bytes(*take(&mut bytes)?));
-            cutoffs.push(Cutoff { queue, through, before, term: Term::UNKNOWN });
+            cutoffs.push(Cutoff { queue, through, before, term: RuleTerm::UNKNOWN });
         }
         let (mut rules, mut last_queue) = (Vec::new(), 0);
         if !bytes.is_empty() {
@@ -80,7 +81,7 @@ impl Policy {
                 number => Queue::date(number)?.number(),
             };
             let [count] = *take(&mut bytes)?;
-            for _ in 0..Some(count).filter(|count| usize::from(*count) <= RULES_MAX + COUNTINGS)? {
+            for _ in 0..Some(count).filter(|count| usize::from(*count) <= RULES_MAX + RESERVED_RULES)? {
                 rules.push(DateRule::decode(&mut bytes)?);
             }
         }
@@ -95,15 +96,15 @@ impl Policy {
     fn decode_more(&mut self, mut bytes: &[u8]) -> Option<()> {
         for cutoff in &mut self.cutoffs {
             let delay = Millis::from_be_bytes(*take(&mut bytes)?);
-            cutoff.term = Term { delay, since: Moment::decode(&mut bytes)? };
+            cutoff.term = RuleTerm { delay, since: Moment::decode(&mut bytes)? };
         }
         for _ in 0..u16::from_be_bytes(*take(&mut bytes)?) {
             let queue = Queue::from_number(u16::from_be_bytes(*take(&mut bytes)?))?;
             self.since.insert(queue, Moment::decode(&mut bytes)?);
         }
         if !bytes.is_empty() {
-            let wishes = Document::from_stored(bytes::Bytes::copy_from_slice(bytes)).ok()?.to_value();
-            self.lifecycle = Lifecycle::from_object(wishes.as_object()?).ok()?;
+            let settings = Document::from_stored(bytes::Bytes::copy_from_slice(bytes)).ok()?.to_value();
+            self.lifecycle = Lifecycle::from_object(settings.as_object()?).ok()?;
         }
         Some(())
     }
@@ -152,7 +153,7 @@ impl DateRule {
     }
 }
 
-/// `D` as the number that clients write, and 0, which they cannot, for off.
+/// Returns `D` as the number that clients write, and 0, which they cannot write, for off.
 fn default_ttl_number(default_ttl: DefaultTtl) -> i32 {
     match default_ttl {
         DefaultTtl::Off => 0,

@@ -1,13 +1,13 @@
-//! The tables of expiry: who is dead when, under which rules, and what a change of rules leaves behind.
+//! The tables of expiry: which items have expired when, under which rules, and what a change of rules leaves behind.
 
 use document::Sequence;
 use storage::Time;
 
 use super::change::CUTOFFS_MAX;
-use super::{Change, Millis, Place, Policy, Queue, from_seconds};
-use crate::definition::{DefaultTtl, OwnTtl};
-use crate::error::Result;
-use crate::header::Header;
+use super::{Change, Millis, Policy, Queue, QueuePosition, from_seconds};
+use crate::expiry::header::Header;
+use crate::expiry::ttl::{DefaultTtl, OwnTtl};
+use crate::types::error::Result;
 
 const NOW: u64 = 1_000_000;
 
@@ -19,13 +19,13 @@ fn at(seconds: u64) -> Time {
     Time::from_seconds(seconds)
 }
 
-/// A queue that has an entry everywhere.
+/// Returns a queue that has an entry everywhere.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of `occupied`")]
 fn always(_: Queue, _: Millis) -> Result<bool> {
     Ok(true)
 }
 
-/// T1, T2: the nine cells, each asked a second before, at and a second after the only instant that could matter.
+/// T1, T2: the nine cells, each tested a second before, at and a second after the only instant that could matter.
 #[test]
 fn t2_the_whole_truth_table() {
     use {DefaultTtl as D, OwnTtl as Own};
@@ -44,7 +44,7 @@ fn t2_the_whole_truth_table() {
         let (policy, header) = (Policy::new(default), header(NOW, own));
         for age in [0, 6, 7, 8, 9, 10, 11, 1_000_000_000] {
             let expected = lives.is_some_and(|lives| age >= lives);
-            assert_eq!(policy.is_dead(&header, at(NOW + age)), expected, "{own:?} {default:?} age {age}");
+            assert_eq!(policy.is_expired(&header, at(NOW + age)), expected, "{own:?} {default:?} age {age}");
         }
     }
 }
@@ -53,35 +53,35 @@ fn t2_the_whole_truth_table() {
 fn t1_the_last_millisecond_before_the_deadline_is_alive() {
     let policy = Policy::new(DefaultTtl::Seconds(10));
     let item = header(NOW, OwnTtl::Absent);
-    assert!(!policy.is_dead(&item, Time::from_millis((NOW + 10) * 1000 - 1)));
-    assert!(policy.is_dead(&item, Time::from_millis((NOW + 10) * 1000)));
+    assert!(!policy.is_expired(&item, Time::from_millis((NOW + 10) * 1000 - 1)));
+    assert!(policy.is_expired(&item, Time::from_millis((NOW + 10) * 1000)));
 }
 
 #[test]
 fn t7_the_far_future_never_overflows() {
     let policy = Policy::new(DefaultTtl::Seconds(i32::MAX as u32));
     for ts in [u64::MAX, u64::MAX / 1000, i64::MAX as u64] {
-        assert!(!policy.is_dead(&header(ts, OwnTtl::Seconds(i32::MAX as u32)), at(NOW)));
-        assert!(!policy.is_dead(&header(ts, OwnTtl::Absent), at(NOW)));
+        assert!(!policy.is_expired(&header(ts, OwnTtl::Seconds(i32::MAX as u32)), at(NOW)));
+        assert!(!policy.is_expired(&header(ts, OwnTtl::Absent), at(NOW)));
     }
 }
 
-/// T13: what was dead under the old rule stays dead under every later one; what lived is judged by the new rule.
+/// T13: what had expired under the old rule stays expired under every later one; the new rule judges the living.
 #[test]
 fn t13_a_cutoff_keeps_the_dead_dead() {
     let old = Policy::new(DefaultTtl::Seconds(10));
-    let (dead, alive) = (header(NOW - 10, OwnTtl::Absent), header(NOW - 9, OwnTtl::Absent));
+    let (expired, alive) = (header(NOW - 10, OwnTtl::Absent), header(NOW - 9, OwnTtl::Absent));
     let own_dead = header(NOW - 10, OwnTtl::Seconds(10));
     for next in [DefaultTtl::Off, DefaultTtl::Never, DefaultTtl::Seconds(1000)] {
         let policy = old.change(Change::DefaultTtl(next), at(NOW), Sequence(6), always).expect("changes");
-        assert!(policy.is_dead(&dead, at(NOW)), "{next:?}");
-        assert!(policy.is_dead(&own_dead, at(NOW)), "{next:?}");
-        assert!(!policy.is_dead(&alive, at(NOW + 500)), "{next:?}");
+        assert!(policy.is_expired(&expired, at(NOW)), "{next:?}");
+        assert!(policy.is_expired(&own_dead, at(NOW)), "{next:?}");
+        assert!(!policy.is_expired(&alive, at(NOW + 500)), "{next:?}");
     }
     let lowered = old
         .change(Change::DefaultTtl(DefaultTtl::Seconds(9)), at(NOW), Sequence(6), always)
         .expect("changes");
-    assert!(lowered.is_dead(&alive, at(NOW)));
+    assert!(lowered.is_expired(&alive, at(NOW)));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn t13_an_item_written_after_the_change_is_not_covered_by_it() {
     let policy = Policy::new(DefaultTtl::Seconds(1))
         .change(Change::DefaultTtl(DefaultTtl::Off), at(NOW), Sequence(5), always)
         .expect("changes");
-    assert!(!policy.is_dead(&header(NOW - 100, OwnTtl::Absent), at(NOW)));
+    assert!(!policy.is_expired(&header(NOW - 100, OwnTtl::Absent), at(NOW)));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_farther_cutoff_replaces_a_nearer_one_and_the_purge_forgets_both() {
         .change(Change::DefaultTtl(DefaultTtl::Seconds(70)), at(NOW), Sequence(7), always)
         .expect("changes");
     assert_eq!(second.cutoffs.len(), 1);
-    assert_eq!(second.dead_through(Queue::Inherit, at(NOW)), Some(from_seconds(NOW - 50)));
+    assert_eq!(second.expired_through(Queue::Inherit, at(NOW)), Some(from_seconds(NOW - 50)));
     assert_eq!(second.forget(Queue::Inherit, from_seconds(NOW - 51), &[]), None);
     let forgotten = second.forget(Queue::Inherit, from_seconds(NOW - 50), &[]).expect("forgets");
     assert!(forgotten.cutoffs.is_empty() && forgotten.version > second.version);
@@ -128,14 +128,14 @@ fn t13_a_cutoff_stays_for_each_item_that_the_purge_leaves_and_no_more() {
     let (mut policy, mut now) = (Policy::new(DefaultTtl::Seconds(10)), NOW);
     policy.lifecycle.history_minutes = Some(60);
     let left = [NOW - 20, NOW - 15].map(from_seconds);
-    let place = |base| Place { queue: Queue::Inherit, base };
+    let place = |base| QueuePosition { queue: Queue::Inherit, base };
     let instants = |policy: &Policy| left.map(|base| policy.instant(place(base), Sequence(0)));
     let before = instants(&policy);
     for change in 0..600 {
         let ttl = if change % 2 == 0 { 20 } else { 10 };
         let change = Change::DefaultTtl(DefaultTtl::Seconds(ttl));
         policy = policy.change(change, at(now), Sequence(6 + now), always).expect("changes");
-        let through = policy.dead_through(Queue::Inherit, at(now)).expect("something has expired");
+        let through = policy.expired_through(Queue::Inherit, at(now)).expect("something has expired");
         policy = policy.forget(Queue::Inherit, through, &left).unwrap_or(policy);
         assert!(policy.cutoffs.len() <= 2, "{:?}", policy.cutoffs);
         assert_eq!(instants(&policy), before, "they expired when they did");
@@ -143,7 +143,7 @@ fn t13_a_cutoff_stays_for_each_item_that_the_purge_leaves_and_no_more() {
     }
     let off = policy.change(Change::DefaultTtl(DefaultTtl::Off), at(now), Sequence(9999), always);
     let off = off.expect("changes").forget(Queue::Inherit, Millis::MAX, &left).expect("forgets");
-    assert!(left.iter().all(|base| off.kills(place(*base), Sequence(5), at(now))));
+    assert!(left.iter().all(|base| off.expires(place(*base), Sequence(5), at(now))));
     let forgotten = off.forget(Queue::Inherit, Millis::MAX, &[]).expect("forgets");
     assert!(forgotten.cutoffs.iter().all(|cutoff| cutoff.queue != Queue::Inherit));
 }
@@ -176,7 +176,7 @@ fn a_policy_reads_back_as_written() {
     assert!(Policy::decode(&policy.encode()[1..]).is_err());
 }
 
-/// A policy with date rules in force: (id, delay in milliseconds).
+/// Returns a policy with date rules in force: (id, delay in milliseconds).
 fn dated(default_ttl: DefaultTtl, rules: &[(u32, Millis)]) -> Policy {
     rules.iter().fold(Policy::new(default_ttl), |policy, (id, delay_ms)| {
         let added = policy.change(Change::AddRule { id: *id }, at(NOW), Sequence(1), never).expect("adds");
@@ -185,18 +185,18 @@ fn dated(default_ttl: DefaultTtl, rules: &[(u32, Millis)]) -> Policy {
     })
 }
 
-/// A queue that nobody stands in.
+/// Returns a queue without entries.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of `occupied`")]
 fn never(_: Queue, _: Millis) -> Result<bool> {
     Ok(false)
 }
 
-/// Queues up to this number have an entry everywhere, others none.
+/// Queues up to this number have an entry everywhere, others have none.
 fn up_to(last: u16) -> impl Fn(Queue, Millis) -> Result<bool> {
     move |queue, _| Ok(queue.number() <= last)
 }
 
-/// The header of an item that is written under a policy, with the same date for every rule.
+/// Returns the header of an item that is written under a policy, with the same date for every rule.
 fn dated_header(policy: &Policy, sequence: u64, ttl: OwnTtl, date: Option<Millis>) -> Header {
     Header { bases: policy.bases(|_| date), ..Header::new(Sequence(sequence), NOW, ttl) }
 }
@@ -216,9 +216,9 @@ fn t27_dead_from_the_millisecond_of_date_and_delay() {
                 [date + delay - 1, date + delay, date + delay + 1].into_iter().filter(|at| *at >= 0)
             {
                 let expected = instant >= date + delay;
-                assert_eq!(policy.is_dead(&item, millis(instant)), expected, "{delay} {date} {instant}");
+                assert_eq!(policy.is_expired(&item, millis(instant)), expected, "{delay} {date} {instant}");
             }
-            assert_eq!(policy.death(&item), Some(millis(date + delay)));
+            assert_eq!(policy.expiry_time(&item), Some(millis(date + delay)));
         }
     }
 }
@@ -227,16 +227,16 @@ fn t27_dead_from_the_millisecond_of_date_and_delay() {
 fn t27_no_date_never_and_a_date_before_1970_at_once() {
     let policy = dated(DefaultTtl::Off, &[(7, 1000)]);
     let dateless = dated_header(&policy, 5, OwnTtl::Absent, None);
-    assert!(!policy.is_dead(&dateless, Time::LAST) && policy.death(&dateless).is_none());
+    assert!(!policy.is_expired(&dateless, Time::LAST) && policy.expiry_time(&dateless).is_none());
     for date in [Millis::MIN, -1_000_000, -1] {
         let item = dated_header(&policy, 5, OwnTtl::Absent, Some(date));
-        assert!(policy.is_dead(&item, at(1)), "written already dead: {date}");
+        assert!(policy.is_expired(&item, at(1)), "written already dead: {date}");
     }
     let far = dated_header(&policy, 5, OwnTtl::Absent, Some(Millis::MAX));
-    assert!(!policy.is_dead(&far, Time::LAST), "T7: the far future means not yet");
+    assert!(!policy.is_expired(&far, Time::LAST), "T7: the far future means not yet");
 }
 
-/// T27: whichever comes first; `ttl` = -1 stops only the ttl rule.
+/// T27: the earliest rule wins; `ttl` = -1 stops only the ttl rule.
 #[test]
 fn t27_the_earliest_rule_wins() {
     use {DefaultTtl as D, OwnTtl as Own};
@@ -258,8 +258,8 @@ fn t27_the_earliest_rule_wins() {
             let by_date = delays.iter().min().map(|delay| delay.unsigned_abs());
             let lives = by_ttl.into_iter().chain(by_date).min().expect("it dies by a date at the latest");
             for age in 0..70 {
-                let dead = policy.is_dead(&item, at(NOW + age));
-                assert_eq!(dead, age >= lives, "{own:?} {default:?} {delays:?} age {age}");
+                let expired = policy.is_expired(&item, at(NOW + age));
+                assert_eq!(expired, age >= lives, "{own:?} {default:?} {delays:?} age {age}");
             }
         }
     }
@@ -273,17 +273,18 @@ fn t27_a_rule_kills_nobody_until_it_is_in_force() {
     let item = dated_header(&policy, 5, OwnTtl::Absent, Some(0));
     assert_eq!(item.bases.len(), 1, "but whoever is written joins its queue");
     assert!(
-        !policy.is_dead(&item, Time::LAST) && policy.dead_through(item.bases[0].queue, Time::LAST).is_none()
+        !policy.is_expired(&item, Time::LAST)
+            && policy.expired_through(item.bases[0].queue, Time::LAST).is_none()
     );
     let force = Change::SetDelay { id: 7, delay_ms: 0 };
     assert!(!policy.judges(&force), "it comes into force whatever the clock says");
     let policy = policy.change(force, at(NOW), Sequence(9), always).expect("comes into force");
-    assert!(policy.is_dead(&item, at(NOW)) && policy.cutoffs.is_empty());
+    assert!(policy.is_expired(&item, at(NOW)) && policy.cutoffs.is_empty());
     assert!(policy.judges(&Change::DropRule { id: 7 }));
 }
 
-/// T13, T27: whoever was dead when a rule was relaxed or dropped stays dead; whoever is written later is judged anew, however
-/// far back its date may lie.
+/// T13, T27: items that had expired when a rule was relaxed or dropped stay expired. Items written later are judged
+/// anew, however far back their dates lie.
 #[test]
 fn t27_a_relaxed_or_dropped_rule_revives_nothing() {
     let old = dated(DefaultTtl::Off, &[(7, 10_000)]);
@@ -291,15 +292,16 @@ fn t27_a_relaxed_or_dropped_rule_revives_nothing() {
     for change in [Change::SetDelay { id: 7, delay_ms: 1_000_000 }, Change::DropRule { id: 7 }] {
         let policy = old.change(change.clone(), at(NOW), Sequence(6), up_to(16)).expect("changes");
         for now in [NOW, NOW + 900] {
-            assert!(policy.is_dead(&before(10), at(now)), "{change:?}");
-            assert!(!policy.is_dead(&before(9), at(now)), "{change:?}");
+            assert!(policy.is_expired(&before(10), at(now)), "{change:?}");
+            assert!(!policy.is_expired(&before(9), at(now)), "{change:?}");
             let later = dated_header(&policy, 7, OwnTtl::Absent, Some(from_seconds(NOW - 90)));
-            assert!(!policy.is_dead(&later, at(now)), "{change:?}");
+            assert!(!policy.is_expired(&later, at(now)), "{change:?}");
         }
     }
 }
 
-/// A stricter rule kills whatever the old one had killed, at every later time: it needs no cutoff and no other queue.
+/// A stricter rule expires everything that the old one had expired, at every later time: it needs no cutoff and no
+/// other queue.
 #[test]
 fn t27_a_stricter_rule_leaves_nothing_behind() {
     let old = dated(DefaultTtl::Off, &[(7, 10_000)]);

@@ -1,187 +1,123 @@
-//! Building and clearing generations of an index, in bounded steps.
-//!
-//! A step is one transaction on one partition. It brings some items into the generation that is being built, dead ones that
-//! are not purged included: the purge removes an item's whole footprint and need not know how far a build has come. The
-//! step that meets no further item puts the generation into service. What was replaced is then cleared away, from where the
-//! last step stood, so that no step walks over what earlier ones have removed.
-//!
-//! Steps destroy nothing of the items, so neither a paused purge nor a suspect clock stops them.
+//! Building an index over stored items, and clearing away what an index has left, in bounded pieces of one transaction each: the
+//! same for the generations of a container's index and for the indexes of a collection.
 
-use std::sync::Arc;
+use document::ItemNumber;
+use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
 
-use parking_lot::Mutex;
-use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
+use crate::expiry::header::{Body, Record};
+use crate::keys::{self, Key, PartitionId};
+use crate::types::error::Result;
+use crate::types::limits::{INDEX_BUILD_BYTES, INDEX_BUILD_ENTRIES};
 
-use super::state::{Building, IndexState, Indexes};
-use super::upkeep::{IndexFootprint, Upkeep};
-use crate::Engine;
-use crate::container::{Container, Partition};
-use crate::error::{Error, Result};
-use crate::gate::Gate;
-use crate::header::Record;
-use crate::keys::{self, Generation, Key, PartitionId};
-use crate::limits::{DROP_CHUNK, INDEX_BUILD_BYTES, INDEX_BUILD_ENTRIES};
-
-/// What one step did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IndexReport {
-    /// Entries written or removed.
-    pub entries: u64,
-    /// Whether there is more to do.
-    pub more: bool,
+/// The progress of a build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Build {
+    /// Items up to this number are in the index,
+    pub(crate) through: ItemNumber,
+    /// and items behind this one, because they were created since.
+    pub(crate) until: ItemNumber,
+    /// Items added so far,
+    pub built: u64,
+    /// of this many.
+    pub total: u64,
 }
 
-/// Whose turn it was last.
-#[derive(Debug, Default)]
-pub(crate) struct IndexTurn(Mutex<Option<PartitionId>>);
+/// What one piece of a build came to.
+pub(crate) struct BuiltPiece {
+    pub(crate) build: Build,
+    /// Items brought in.
+    pub(crate) items: usize,
+    /// Entries that they have in the index.
+    pub(crate) entries: usize,
+    /// Whether there is no further item to bring in.
+    pub(crate) is_last: bool,
+}
 
-impl Engine {
-    /// Builds or clears away a bounded piece of one container's index: at most `limit` items. The purge's step does this
-    /// too, so whoever drives that one needs no other loop.
-    pub fn index_step(&self, limit: usize) -> Result<IndexReport> {
-        let catalog = self.catalog();
-        let waiting = catalog.partitions().map(|(_, partition)| partition);
-        let mut waiting: Vec<_> = waiting.filter(|partition| partition.indexes().state.has_work()).collect();
-        let last = *self.index_turn.0.lock();
-        waiting.sort_by_key(|partition| (Some(partition.id) <= last, partition.id));
-        let Some(&partition) = waiting.first() else { return Ok(IndexReport::default()) };
-        *self.index_turn.0.lock() = Some(partition.id);
-        let (handle, limit) = (Arc::clone(partition), limit.max(1));
-        let lane = Lanes::one(u64::from(partition.id.0));
-        let (indexes, entries) = transact(&*self.store, lane, move |tx| step(tx, &handle, limit)).wait()?;
-        partition.install_indexes(indexes);
-        let more = waiting.len() > 1 || partition.indexes().state.has_work();
-        Ok(IndexReport { entries, more })
+impl Build {
+    /// A build over the items that there are, of which the last has a number up to `until`.
+    pub(crate) fn begin(until: ItemNumber, total: u64) -> Build {
+        Build { through: ItemNumber(0), until, built: 0, total }
     }
 
-    /// How much of a container's indexing policy is in force, in percent; 100 only if all of it is.
-    pub fn index_progress(&self, container: &Container) -> u8 {
-        let partitions = &container.partitions;
-        let sum: usize =
-            partitions.iter().map(|partition| usize::from(partition.indexes().state.progress())).sum();
-        (sum / partitions.len().max(1)) as u8
+    /// Whether an item's entries are in the index.
+    pub(crate) fn has(&self, number: ItemNumber) -> bool {
+        number <= self.through || number > self.until
     }
 
-    /// Begins a build for every partition of a store that was written before there were indexes.
-    pub(crate) fn adopt_unindexed(&self) -> Result<()> {
-        for (container, partition) in self.catalog().partitions() {
-            if partition.indexes().state.version == 0 {
-                let (id, policy) = (partition.id, container.definition.indexing.clone());
-                let indexes = self.change(move |tx| super::state::follow(tx, id, &policy))?;
-                partition.install_indexes(indexes);
+    /// Returns whether every item has been visited.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.through >= self.until
+    }
+
+    /// Brings the next items in, in the order of their numbers: at most `limit`, and not much more than a transaction should
+    /// read or write. `bring_in` returns how many entries an item has in the index.
+    ///
+    /// Expired items that are not purged are brought in too: the purge removes an item's whole footprint and need not know how
+    /// far a build has come.
+    pub(crate) fn piece<B: Body>(
+        mut self,
+        tx: &mut Transaction<'_>,
+        partition: PartitionId,
+        limit: usize,
+        mut bring_in: impl FnMut(&mut Transaction<'_>, &Record<B>) -> Result<usize>,
+    ) -> Result<BuiltPiece> {
+        let (records, reaches_end) = self.next_records(tx, partition, limit)?;
+        let (count, mut items, mut entries) = (records.len(), 0, 0);
+        for record in records {
+            if entries >= INDEX_BUILD_ENTRIES {
+                break;
+            }
+            entries += bring_in(tx, &record)?;
+            items += 1;
+            self.through = record.number;
+            self.built += 1;
+        }
+        Ok(BuiltPiece { build: self, items, entries, is_last: reaches_end && items == count })
+    }
+
+    /// The next items, and whether they are the last.
+    fn next_records<B: Body>(
+        &self,
+        tx: &Transaction<'_>,
+        partition: PartitionId,
+        limit: usize,
+    ) -> Result<(Vec<Record<B>>, bool)> {
+        let bound = |number| Key::Item(partition, number).encode().1;
+        let range = KeyRange::prefix(keys::partition(partition));
+        let range = if self.through.0 == 0 { range } else { range.after(bound(self.through)) };
+        let range = range.before([bound(self.until), vec![0]].concat());
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        for entry in tx.scan(Keyspace::Item, range, Direction::Forward).take(limit) {
+            let (key, value) = entry?;
+            bytes += value.len();
+            records.push(Record::decode(keys::item_number(&key)?, &value)?);
+            if bytes > INDEX_BUILD_BYTES {
+                return Ok((records, false));
             }
         }
-        Ok(())
+        let reaches_end = records.len() < limit;
+        Ok((records, reaches_end))
     }
 }
 
-/// One piece of work on a partition's index; returns its state behind it and how many entries were touched.
-fn step(tx: &mut Transaction<'_>, partition: &Partition, limit: usize) -> Result<(Indexes, u64)> {
-    match Gate::for_write(tx, partition.id) {
-        Ok(_) => {}
-        // The container is gone, and with it everything that was to be done.
-        Err(Error::OwnerNotFound { .. }) => {
-            let gone = Indexes::complete(tx, partition.id, IndexState::gone(), &Indexes::default())?;
-            return Ok((gone, 0));
-        }
-        Err(error) => return Err(error),
-    }
-    let mut state = IndexState::load(tx, partition.id)?.unwrap_or_default();
-    let entries = match state.building {
-        // What makes room does not wait for what needs it.
-        Some(building) if tx.require_room().is_ok() || state.clearing.is_empty() => {
-            build(tx, partition, &mut state, building, limit)?
-        }
-        Some(_) | None => clear(tx, partition.id, &mut state, limit)?,
-    };
-    state.store(tx, partition.id);
-    let indexes = Indexes::complete(tx, partition.id, state, &partition.indexes())?;
-    Ok((indexes, entries))
-}
-
-/// Brings the next items into the generation that is being built, or puts it into service if there are none.
-fn build(
+/// Removes up to `room` entries under a prefix, behind the key `cleared` if that is not empty, and moves `cleared` to the last
+/// one removed. Returns how many were removed.
+pub(crate) fn clear_piece(
     tx: &mut Transaction<'_>,
-    partition: &Partition,
-    state: &mut IndexState,
-    mut building: Building,
-    limit: usize,
-) -> Result<u64> {
-    let id = partition.id;
-    let bound = |number| Key::Item(id, number).encode().1;
-    let range = KeyRange::prefix(keys::partition(id));
-    let range = if building.through.0 == 0 { range } else { range.after(bound(building.through)) };
-    let range = range.before([bound(building.until), vec![0]].concat());
-    let (mut records, mut bytes) = (Vec::new(), 0);
-    for entry in tx.scan(Keyspace::Item, range, Direction::Forward).take(limit) {
-        let (key, value) = entry?;
-        let record = Record::decode(keys::item_number(&key)?, &value)?;
-        bytes += value.len();
-        records.push(record);
-        if bytes > INDEX_BUILD_BYTES {
-            break;
-        }
+    keyspace: Keyspace,
+    prefix: Vec<u8>,
+    cleared: &mut Vec<u8>,
+    room: usize,
+) -> Result<usize> {
+    let range = KeyRange::prefix(prefix);
+    let range = if cleared.is_empty() { range } else { range.after(cleared.clone()) };
+    let scan = tx.scan(keyspace, range, Direction::Forward).take(room);
+    let keys = scan.map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?;
+    for key in &keys {
+        tx.remove(keyspace, key.to_vec());
     }
-    if records.is_empty() {
-        let replaced = state.serving.replace(building.generation);
-        state.clearing.extend(replaced);
-        state.building = None;
-        return Ok(0);
+    if let Some(last) = keys.last() {
+        *cleared = last.to_vec();
     }
-    let coverage = Upkeep::load(tx, partition)?.coverage(building.generation)?;
-    let mut entries = 0;
-    for record in records {
-        let footprint = IndexFootprint::in_generation(id, building.generation, &coverage, &record);
-        entries += footprint.entries();
-        footprint.insert(tx)?;
-        building.through = record.number;
-        building.built += 1;
-        if entries >= INDEX_BUILD_ENTRIES {
-            break;
-        }
-    }
-    state.building = Some(building);
-    Ok(entries as u64)
-}
-
-/// Removes the next entries of the first generation that is to be cleared, or what is left of it if there are none.
-fn clear(tx: &mut Transaction<'_>, id: PartitionId, state: &mut IndexState, limit: usize) -> Result<u64> {
-    let Some(&generation) = state.clearing.first() else { return Ok(0) };
-    let (mut position, mut last) = match state.cleared.split_first() {
-        Some((position, last)) => (usize::from(*position), last.to_vec()),
-        None => (0, Vec::new()),
-    };
-    let mut room = limit.clamp(1, DROP_CHUNK);
-    let mut removed = 0;
-    while let Some((keyspace, prefix)) = stages(id, generation).into_iter().nth(position) {
-        let range = KeyRange::prefix(prefix);
-        let range = if last.is_empty() { range } else { range.after(last.clone()) };
-        let scan = tx.scan(keyspace, range, Direction::Forward);
-        let doomed = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
-        room -= doomed.len();
-        removed += doomed.len() as u64;
-        for (key, _) in doomed {
-            last = key.to_vec();
-            tx.remove(keyspace, key.to_vec());
-        }
-        if room == 0 {
-            state.cleared = [&[position as u8], last.as_slice()].concat();
-            return Ok(removed);
-        }
-        (position, last) = (position + 1, Vec::new());
-    }
-    let (keyspace, key) = Key::IndexPolicy(id, generation).encode();
-    tx.remove(keyspace, key);
-    state.clearing.remove(0);
-    state.cleared.clear();
-    Ok(removed)
-}
-
-/// Where a generation has entries, in the order of clearing.
-fn stages(id: PartitionId, generation: Generation) -> [(Keyspace, Vec<u8>); 3] {
-    [
-        (Keyspace::Index, keys::index_generation(id, generation)),
-        (Keyspace::Counter, keys::shape_counts(id, generation)),
-        (Keyspace::Counter, keys::shape_places(id, generation)),
-    ]
+    Ok(keys.len())
 }

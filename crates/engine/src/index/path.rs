@@ -1,4 +1,4 @@
-//! The path of an index entry, as bytes that end by themselves.
+//! The path of an index entry, as self-delimiting bytes.
 //!
 //! ```text
 //! 0x02  name, 0x00 written as 0x00 0xFF, then 0x00 0x00     into a property
@@ -6,9 +6,9 @@
 //! 0x01                                                      the end
 //! ```
 //!
-//! No path is the beginning of another, so a path followed by a term is one range of keys for each path. A path that is
-//! longer than [`PATH_BYTES_MAX`] has no such form: an item that has one, where the policy asks for it, is an *outlier* (see
-//! [`terms`](super::terms)), and a query on one is not answered from the index.
+//! No path is a prefix of another, so a path followed by a term is one range of keys for each path. A path that is
+//! longer than [`PATH_BYTES_MAX`] has no encoding: an item that has one, where the policy asks for it, is an
+//! *outlier* (see [`terms`](super::terms)), and a query on such a path is not answered from the index.
 
 use crate::definition::Step;
 
@@ -24,7 +24,7 @@ const ITEMS: u8 = 0x03;
 pub(crate) struct PathKey(Vec<u8>);
 
 impl PathKey {
-    /// The path's key; none if it is too long for the index.
+    /// Returns the path's key, or `None` if it is too long for the index.
     pub(crate) fn new(steps: &[Step]) -> Option<PathKey> {
         let mut path = GrowingPath::default();
         for step in steps {
@@ -41,18 +41,18 @@ impl PathKey {
         Some(PathKey(bytes))
     }
 
-    /// The encoded form.
+    /// Returns the encoded form.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// A path that grows and shrinks with a walk through a document.
+/// A path that grows and shrinks while a document is traversed.
 #[derive(Debug, Default)]
 pub(super) struct GrowingPath(Vec<u8>);
 
 impl GrowingPath {
-    /// Goes into a property; false, and nothing done, if the path would become too long.
+    /// Enters a property. Returns `false`, with the path unchanged, if it would become too long.
     pub(super) fn enter(&mut self, name: &str) -> bool {
         let zeros = name.bytes().filter(|&byte| byte == 0).count();
         if self.0.len() + name.len() + zeros + 3 > PATH_BYTES_MAX {
@@ -73,7 +73,7 @@ impl GrowingPath {
         true
     }
 
-    /// Goes into the items of an array; false, and nothing done, if the path would become too long.
+    /// Enters the items of an array. Returns `false`, with the path unchanged, if it would become too long.
     pub(super) fn enter_items(&mut self) -> bool {
         if self.0.len() == PATH_BYTES_MAX {
             return false;
@@ -82,17 +82,17 @@ impl GrowingPath {
         true
     }
 
-    /// How long it is, to come back to.
+    /// Returns the current length, for [`leave`](Self::leave).
     pub(super) fn depth(&self) -> usize {
         self.0.len()
     }
 
-    /// Goes back up.
+    /// Returns to an earlier length.
     pub(super) fn leave(&mut self, depth: usize) {
         self.0.truncate(depth);
     }
 
-    /// The path as it is now, with its end.
+    /// Writes the current path, with its end.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0);
         out.push(END);

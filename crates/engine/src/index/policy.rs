@@ -1,31 +1,31 @@
 //! What one generation of an index holds: the indexing policy of a container, compiled.
 //!
-//! Included and excluded paths become one tree of steps. The most precise word wins: a longer path over a shorter one, and at
-//! the same place `?`, which speaks of the scalar there, over `*`, which speaks of everything from there down. `*` counts for
-//! the scalar at its own place too.
+//! Included and excluded paths become one tree of steps. The most precise path wins: a longer one over a shorter one,
+//! and at the same node `?`, which covers the scalar there, over `*`, which covers everything from there down. `*`
+//! includes the scalar at its own node.
 //!
-//! Whatever the paths say, `id` is indexed, as in the service, and the path of a vector index is not, unless it is named: its
-//! thousand numbers would cost a thousand entries, and nobody asks for one of them.
-//! `_ts` needs no entries, because the queues are ordered by it; in a composite index it may stand like any other path.
+//! Whatever the paths say, `id` is indexed, as in the service. The path of a vector index is not, unless it is named:
+//! a vector's thousand numbers would cost a thousand entries that no query uses. `_ts` needs no entries, because the
+//! queues are ordered by it; in a composite index it may be used like any other path.
 
 use std::collections::BTreeMap;
 
 use document::{Path, ValueRef};
 
 use crate::definition::{IndexPath, IndexingMode, IndexingPolicy, Order, Reach, Step};
-use crate::item::SYSTEM_PROPERTIES;
+use crate::expiry::item::SYSTEM_PROPERTIES;
 
-/// The compiled policy. Equal ones give equal entries.
+/// The compiled policy. Equal policies give equal entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Coverage {
     root: Node,
     composites: Vec<Composite>,
 }
 
-/// A composite index that is kept.
+/// A composite index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Composite {
-    /// Its position in the policy, and its name in keys.
+    /// Its position in the policy, which identifies it in keys.
     pub(crate) number: u16,
     /// Its paths, two at least.
     pub(crate) parts: Vec<CompositePart>,
@@ -50,7 +50,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The value in a body; `_ts` is not there.
+    /// Returns the value in a body; `_ts` is not in it.
     pub(super) fn read<'a>(&self, body: ValueRef<'a>) -> Option<ValueRef<'a>> {
         match self {
             Source::Body(path) => path.read(body),
@@ -61,16 +61,16 @@ impl Source {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Node {
-    /// What is said of the scalar here.
+    /// Whether the scalar at this node is indexed, if a path says so.
     scalar: Option<bool>,
-    /// What is said of everything from here down.
+    /// Whether everything from this node down is indexed, if a path says so.
     subtree: Option<bool>,
     properties: BTreeMap<String, Node>,
     items: Option<Box<Node>>,
 }
 
 impl Coverage {
-    /// Compiles a policy; none if it asks for no index.
+    /// Compiles a policy. Returns `None` if it asks for no index.
     pub(crate) fn new(policy: &IndexingPolicy) -> Option<Coverage> {
         if policy.mode == IndexingMode::None {
             return None;
@@ -97,7 +97,7 @@ impl Coverage {
         Some(Coverage { root, composites })
     }
 
-    /// Whether a scalar at this path has an entry.
+    /// Returns whether a scalar at this path has an entry.
     pub(crate) fn covers(&self, path: &[Step]) -> bool {
         let cursor = path.iter().fold(self.start(), |cursor, step| match step {
             Step::Property(name) => cursor.property(name),
@@ -106,23 +106,23 @@ impl Coverage {
         !is_of_the_system(path) && cursor.is_covered()
     }
 
-    /// The composite indexes.
+    /// Returns the composite indexes.
     pub(crate) fn composites(&self) -> &[Composite] {
         &self.composites
     }
 
-    /// Where a walk through a body begins.
+    /// Returns the cursor at the root of a body.
     pub(super) fn start(&self) -> Cursor<'_> {
         Cursor { node: None, covered: false }.at(&self.root)
     }
 }
 
-/// System properties are not in the body, so nothing can be said of them.
+/// Returns whether the path is a system property: those are not in the body and cannot be indexed.
 fn is_of_the_system(path: &[Step]) -> bool {
     matches!(path.first(), Some(Step::Property(name)) if SYSTEM_PROPERTIES.contains(&name.as_str()))
 }
 
-/// A composite index as it is kept; none if it has a path to a system property other than `_ts`.
+/// Compiles a composite index. Returns `None` if it has a path to a system property other than `_ts`.
 fn composite(number: usize, paths: &[crate::definition::CompositePath]) -> Option<Composite> {
     let part = |entry: &crate::definition::CompositePath| {
         let source = match entry.path.segments() {
@@ -145,12 +145,12 @@ impl Node {
     }
 }
 
-/// A place in an item, and what the policy says of it.
+/// A position in an item, with what the policy says of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    /// Where it stands in the tree; none if no path of the policy goes on here.
+    /// The node in the tree; `None` if no path of the policy continues here.
     node: Option<&'a Node>,
-    /// What the nearest `*` above or here says.
+    /// What the nearest `*` here or above says.
     covered: bool,
 }
 
@@ -166,22 +166,22 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Into a property.
+    /// Enters a property.
     pub(super) fn property(self, name: &str) -> Cursor<'a> {
         self.step(self.node.and_then(|node| node.properties.get(name)))
     }
 
-    /// Into the items of an array.
+    /// Enters the items of an array.
     pub(super) fn items(self) -> Cursor<'a> {
         self.step(self.node.and_then(|node| node.items.as_deref()))
     }
 
-    /// Whether a scalar here has an entry.
+    /// Returns whether a scalar here has an entry.
     pub(super) fn is_covered(self) -> bool {
         self.node.and_then(|node| node.scalar).unwrap_or(self.covered)
     }
 
-    /// Whether nothing from here down has an entry.
+    /// Returns whether nothing from here down has an entry.
     pub(super) fn is_barren(self) -> bool {
         !self.covered && self.node.is_none()
     }

@@ -1,9 +1,9 @@
-//! One generation of a partition's index, as queries read it: which keys to look at.
+//! One generation of a partition's index, as queries read it: the keys to scan.
 //!
-//! Queries put the terms they look for behind the prefixes given here. A range is exact as far as terms are: what lies in it
-//! and is not marked *inexact* has a value that the range asks for. A term that was cut stands for several strings, so a
-//! range must include it at both ends, and whoever reads it looks at the item. Outliers stand in no range but their own, and
-//! every query must look at them too.
+//! Queries append terms to the prefixes given here. A range is as exact as its terms: an entry in it that is not
+//! marked *inexact* has a value that the range asks for. A term that was cut stands for several strings, so a range
+//! must include it at both ends, and the reader of the entry has to read the item. Outliers are in no range but their
+//! own, and every query must read them too.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use storage::{Direction, KeyRange, Keyspace, Read};
 
 use super::path::PathKey;
 use super::policy::{Composite, Coverage};
-use super::shape::{self, Places, ShapeHash};
+use super::shape::{self, ShapeHash, ShapePlaces};
 use super::term;
 use super::terms::{self, COMPOSITE, OUTLIER, PATH, SHAPE};
-use crate::error::{Error, Result};
 use crate::keys::{self, Generation, Key, PartitionId};
+use crate::types::error::{Error, Result};
 
-/// A whole generation: every item of the partition has its entries in it.
+/// A complete generation: every item of the partition has its entries in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     pub(crate) partition: PartitionId,
@@ -30,29 +30,29 @@ pub(crate) struct Index {
 /// A shape that some items have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShapeRecord {
-    /// Its name.
+    /// The shape's hash, its name.
     pub(crate) hash: ShapeHash,
-    /// How many items have it, dead ones that are not purged included: an estimate for planning.
+    /// How many items have it, expired ones that are not purged included: an estimate for planning.
     pub(crate) items: u64,
-    /// What they have where.
-    pub(crate) places: Places,
+    /// The paths of the shape with their kinds.
+    pub(crate) places: ShapePlaces,
 }
 
 impl Index {
-    /// What the keys of all entries of a path begin with; their terms follow.
+    /// Returns the prefix of the keys of all entries of a path; their terms follow.
     pub(crate) fn path_prefix(&self, path: &PathKey) -> Vec<u8> {
         let mut prefix = self.prefix(PATH);
         prefix.extend_from_slice(path.as_bytes());
         prefix
     }
 
-    /// What the keys of all entries of a composite index begin with; the values of its paths follow.
+    /// Returns the prefix of the keys of all entries of a composite index; the values of its paths follow.
     pub(crate) fn composite_prefix(&self, composite: &Composite) -> Vec<u8> {
         joined(self.prefix(COMPOSITE), &composite.number.to_be_bytes())
     }
 
-    /// The entries of a composite index whose first paths have these values; `None` is undefined. Cut strings, arrays and
-    /// objects match by what the index tells of them.
+    /// Returns the entries of a composite index whose first paths have these values; `None` is undefined. Cut
+    /// strings, arrays and objects match as far as the index distinguishes them.
     pub(crate) fn composite_equal(&self, composite: &Composite, values: &[Option<ValueRef<'_>>]) -> KeyRange {
         let mut key = self.composite_prefix(composite);
         for (part, value) in composite.parts.iter().zip(values) {
@@ -61,7 +61,7 @@ impl Index {
         KeyRange::prefix(key)
     }
 
-    /// All shapes, in the order of their names.
+    /// Returns all shapes, in the order of their hashes.
     pub(crate) fn shapes<'a>(&self, reader: &'a dyn Read) -> impl Iterator<Item = Result<ShapeRecord>> + 'a {
         let (partition, generation) = (self.partition, self.generation);
         let prefix = keys::shape_places(partition, generation);
@@ -74,21 +74,21 @@ impl Index {
             let (keyspace, count) = Key::ShapeCount(partition, generation, hash).encode();
             let count = reader.get(keyspace, &count)?;
             let items = shape::decode_count(count.as_deref().unwrap_or_default())?;
-            Ok(ShapeRecord { hash, items, places: Places::new(value)? })
+            Ok(ShapeRecord { hash, items, places: ShapePlaces::new(value)? })
         })
     }
 
-    /// What the keys of all entries of a shape begin with; nothing follows but the number.
+    /// Returns the prefix of the keys of all entries of a shape; only the number follows.
     pub(crate) fn shape_prefix(&self, shape: &ShapeHash) -> Vec<u8> {
         joined(self.prefix(SHAPE), shape)
     }
 
-    /// What the keys of all outliers begin with; nothing follows but the number.
+    /// Returns the prefix of the keys of all outliers; only the number follows.
     pub(crate) fn outlier_prefix(&self) -> Vec<u8> {
         self.prefix(OUTLIER)
     }
 
-    /// All outliers, by number.
+    /// Returns all outliers, by number.
     pub(crate) fn outliers(&self) -> KeyRange {
         KeyRange::prefix(self.outlier_prefix())
     }
@@ -99,7 +99,7 @@ impl Index {
 }
 
 impl Composite {
-    /// Takes the term of an entry apart: for each path what it tells of its value, and where that stands in it.
+    /// Splits the term of an entry: for each path, what it says of the value, and its range in the term.
     pub(crate) fn parts(&self, term: &[u8]) -> Result<Vec<(PartValue, std::ops::Range<usize>)>> {
         let (mut at, mut parts) = (0, Vec::with_capacity(self.parts.len()));
         for part in &self.parts {
@@ -113,18 +113,18 @@ impl Composite {
     }
 }
 
-/// What a composite entry tells of one path.
+/// What a composite entry says of one path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PartValue {
-    /// There is nothing.
+    /// There is no value.
     Undefined,
-    /// This scalar; where the entry is marked inexact, a number may be written in another way in the item.
+    /// This scalar. Where the entry is marked inexact, the item may have another spelling of the number.
     Scalar(document::Value),
-    /// A long string, an array or an object: the item knows.
+    /// A long string, an array or an object: the item has to be read.
     Untold,
 }
 
-/// One value at the beginning of ascending bytes, and how many of them it takes.
+/// Reads one value from the start of ascending bytes, and returns how many of them it takes.
 fn part_value(bytes: &[u8]) -> Result<(PartValue, usize)> {
     if let Some(length) = term::cut_length(bytes) {
         return Ok((PartValue::Untold, length));

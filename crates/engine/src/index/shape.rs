@@ -1,30 +1,33 @@
-//! Shapes: which properties an item has, and of what kind, told once for all items that are alike.
+//! Shapes: which properties an item has, and of what kind, stored once for all items that have the same ones.
 //!
-//! A *shape* is the sorted set of an item's covered property paths (those without array steps), each with its kind: scalar,
-//! array or object. Together with the path entries it makes every covered path a whole: an item has a scalar at the path,
-//! and then an entry; or its shape has an array or object there; or its shape has nothing there, and the path is undefined.
-//! So items *without* a property are found without an entry that says so in each of them.
+//! A *shape* is the sorted set of an item's covered property paths (those without array steps), each with its kind:
+//! scalar, array or object. Together with the path entries it makes every covered path complete. Either the item has
+//! a scalar at the path, and then an entry; or its shape has an array or object there; or its shape does not have the
+//! path, and then it is undefined. So items *without* a property are found although no entry in them says so.
 //!
-//! Items with the same shape stand together in the index, under the shape's hash. How many they are and what the shape is
-//! made of lies in two counters; the places are written with the first item and removed with the last.
-//! The hash is half of a SHA-256: nobody can make two shapes that share it.
+//! Items with the same shape are adjacent in the index, under the shape's hash. Two further records have the number
+//! of these items and the shape's paths; the paths are written with the first item and removed with the last. The
+//! hash is half of a SHA-256, so no two shapes with the same hash can be constructed.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use storage::{Read, Transaction};
 
 use super::path::PathKey;
-use crate::error::{Error, Result};
 use crate::keys::{Generation, Key, PartitionId};
+use crate::types::error::{Error, Result};
 
 /// The name of a shape.
 pub(crate) type ShapeHash = [u8; 16];
 
-/// What stands at a place.
+/// A shape that an item has: the generation, the hash, and the paths as they are stored.
+pub(crate) type ExpectedShape = (Generation, ShapeHash, Vec<u8>);
+
+/// The kind of the value at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Null, boolean, number or string: there is an entry.
+    /// Null, boolean, number or string: there is a path entry.
     Scalar = 1,
     /// An array.
     Array = 2,
@@ -43,15 +46,15 @@ impl Kind {
     }
 }
 
-/// The places of a shape, as stored: for each, in the order of the paths, the length of the path u16, the encoded path
+/// The paths of a shape, as stored: for each, in the order of the paths, the length of the path u16, the encoded path
 /// with its end, the kind u8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Places(Bytes);
+pub(crate) struct ShapePlaces(Bytes);
 
-impl Places {
-    /// Takes what the store holds.
-    pub(crate) fn new(bytes: Bytes) -> Result<Places> {
-        let places = Places(bytes);
+impl ShapePlaces {
+    /// Checks stored bytes.
+    pub(crate) fn new(bytes: Bytes) -> Result<ShapePlaces> {
+        let places = ShapePlaces(bytes);
         let mut rest = &places.0[..];
         while !rest.is_empty() {
             let (_, kind, after) = split(rest).ok_or_else(|| Error::Corrupt("a shape's places".into()))?;
@@ -61,7 +64,8 @@ impl Places {
         Ok(places)
     }
 
-    /// What items of this shape have at a path without array steps; none if they have nothing there.
+    /// Returns the kind of value that items of this shape have at a path without array steps, or `None` if they have
+    /// no value there.
     pub(crate) fn kind_at(&self, path: &PathKey) -> Option<Kind> {
         let mut rest = &self.0[..];
         while let Some((place, kind, after)) = split(rest) {
@@ -90,7 +94,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of these places; none if they take more than `bytes_max`.
+    /// Returns the shape of these paths, or `None` if they take more than `bytes_max`.
     pub(super) fn new(mut places: Vec<(Vec<u8>, Kind)>, bytes_max: usize) -> Option<Shape> {
         places.sort_unstable();
         places.dedup_by(|one, other| one.0 == other.0);
@@ -173,7 +177,7 @@ mod tests {
         let one = shape(&[("a", Kind::Scalar), ("b", Kind::Array), ("c", Kind::Object)]);
         assert_eq!(one, shape(&[("c", Kind::Object), ("a", Kind::Scalar), ("b", Kind::Array)]));
         assert_ne!(one.hash, shape(&[("a", Kind::Array), ("b", Kind::Array), ("c", Kind::Object)]).hash);
-        let places = Places::new(one.places.into()).expect("well-formed");
+        let places = ShapePlaces::new(one.places.into()).expect("well-formed");
         let kinds = ["a", "b", "c", "d", ""].map(|name| places.kind_at(&path(name)));
         assert_eq!(kinds, [Some(Kind::Scalar), Some(Kind::Array), Some(Kind::Object), None, None]);
     }
@@ -183,8 +187,8 @@ mod tests {
         assert!(Shape::new(vec![(path("a").as_bytes().to_vec(), Kind::Scalar)], 5).is_none());
         let bytes = shape(&[("a", Kind::Scalar)]).places;
         for length in 1..bytes.len() {
-            assert!(Places::new(bytes[..length].to_vec().into()).is_err());
+            assert!(ShapePlaces::new(bytes[..length].to_vec().into()).is_err());
         }
-        assert!(Places::new(Bytes::new()).is_ok(), "an item of nothing");
+        assert!(ShapePlaces::new(Bytes::new()).is_ok(), "an item of nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! Which generations of an index a partition has, and what happens to them.
+//! The generations of a partition's index, and what happens to them.
 //!
 //! ```text
 //!   new policy          build done            cleared
@@ -7,27 +7,30 @@
 //!                  +-- another policy -+--> clearing
 //! ```
 //!
-//! Queries use the *serving* generation: every item is in it. A new policy starts a *building* one; a background step brings
-//! the items into it that were there before, in the order of their numbers, while writes keep what is already in it, and
-//! everything that came later, as exact as the serving one. So a build ends, however fast items come in. What is no longer
-//! wanted is *cleared* in bounded steps.
+//! Queries use the *serving* generation: every item is in it. A new policy starts a *building* one. A background step
+//! adds the items that existed before, in the order of their numbers, while writes maintain what is already in it,
+//! and everything that came later, as exactly as in the serving one. So a build ends, however fast items arrive.
+//! Generations that are no longer needed are *cleared* in bounded steps.
 //!
-//! The state is one record of the partition that every write reads in its transaction; the policy of each generation is a
-//! record of its own, because the container's definition already has the newest one while an older one still serves.
+//! The state is one record of the partition that every write reads in its transaction. The policy of each generation
+//! is a record of its own, because the container's definition already has the newest policy while an older one still
+//! serves.
 
 use std::sync::Arc;
 
 use document::{Document, ItemNumber};
 use storage::{Keyspace, Read, Transaction};
 
+use super::build::Build;
 use super::policy::Coverage;
-use crate::counters;
 use crate::definition::IndexingPolicy;
-use crate::error::{Error, Result};
-use crate::events;
+use crate::entries::counters;
 use crate::keys::{Generation, Key, PartitionId};
+use crate::types::error::{Error, Result};
+use crate::types::events;
 
-/// Generations that may wait to be cleared; then a change of policy waits. A change adds two at most.
+/// The number of generations that may wait to be cleared; beyond it a change of policy has to wait. A change adds two
+/// at most.
 const CLEARING_MAX: usize = 64;
 
 /// The stored record.
@@ -37,73 +40,59 @@ pub(crate) struct IndexState {
     pub(crate) version: u64,
     /// The last generation that was begun.
     last: u32,
-    /// The generation that queries use.
-    pub(super) serving: Option<Generation>,
+    /// Returns the generation that queries use.
+    pub(crate) serving: Option<Generation>,
     /// The generation that is being built.
-    pub(super) building: Option<Building>,
-    /// What is being cleared away, the first one first.
-    pub(super) clearing: Vec<Generation>,
-    /// The last key removed of the first one of `clearing`, behind the stage (see `build`).
-    pub(super) cleared: Vec<u8>,
+    pub(crate) building: Option<Building>,
+    /// The generations that are being cleared, in this order.
+    pub(crate) clearing: Vec<Generation>,
+    /// The last key removed of the first generation in `clearing`, behind the stage (see `build`).
+    pub(crate) cleared: Vec<u8>,
 }
 
 /// A build in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Building {
-    pub(super) generation: Generation,
-    /// Items up to this number are in it,
-    pub(super) through: ItemNumber,
-    /// and items behind this one, because they were created since.
-    pub(super) until: ItemNumber,
-    /// Items brought in so far,
-    pub(super) built: u64,
-    /// of so many.
-    pub(super) total: u64,
-}
-
-impl Building {
-    /// Whether an item's entries are in the generation.
-    pub(super) fn has(&self, number: ItemNumber) -> bool {
-        number <= self.through || number > self.until
-    }
+pub(crate) struct Building {
+    pub(crate) generation: Generation,
+    pub(crate) build: Build,
 }
 
 impl IndexState {
-    /// The state of a partition whose container is gone: the last that there is.
-    pub(super) fn gone() -> IndexState {
+    /// Returns the state of a partition whose container was dropped: the last state that it has.
+    pub(crate) fn gone() -> IndexState {
         IndexState { version: u64::MAX, ..IndexState::default() }
     }
 
-    /// Whether a background step has something to do.
+    /// Returns whether a background step has work to do.
     pub(crate) fn has_work(&self) -> bool {
         self.building.is_some() || !self.clearing.is_empty()
     }
 
-    /// How much of the newest policy is in force, in percent; 100 only if all is.
+    /// Returns how much of the newest policy is in force, in percent; 100 only if all of it is.
     pub(crate) fn progress(&self) -> u8 {
         match self.building {
             None => 100,
-            Some(Building { built, total, .. }) => {
+            Some(Building { build: Build { built, total, .. }, .. }) => {
                 let percent = u128::from(built) * 100 / u128::from(total.max(1));
                 percent.min(99) as u8
             }
         }
     }
 
-    /// All generations that have a policy record.
+    /// Returns all generations that have a policy record.
     fn generations(&self) -> impl Iterator<Item = Generation> {
         self.serving.into_iter().chain(self.building.map(|building| building.generation))
     }
 
-    /// The stored form; `docs/file-format.md` has every byte.
+    /// Returns the stored form, which `docs/file-format.md` describes.
     fn encode(&self) -> Vec<u8> {
         let mut out = self.version.to_be_bytes().to_vec();
         out.extend_from_slice(&self.last.to_be_bytes());
         out.extend_from_slice(&self.serving.map_or(0, |generation| generation.0).to_be_bytes());
         out.push(u8::from(self.building.is_some()));
-        if let Some(building) = &self.building {
-            out.extend_from_slice(&building.generation.0.to_be_bytes());
-            for number in [building.through.0, building.until.0, building.built, building.total] {
+        if let Some(Building { generation, build }) = &self.building {
+            out.extend_from_slice(&generation.0.to_be_bytes());
+            for number in [build.through.0, build.until.0, build.built, build.total] {
                 out.extend_from_slice(&number.to_be_bytes());
             }
         }
@@ -127,10 +116,12 @@ impl IndexState {
             [0] => None,
             [1] => Some(Building {
                 generation: Generation(u32::from_be_bytes(*take(&mut bytes)?)),
-                through: ItemNumber(u64::from_be_bytes(*take(&mut bytes)?)),
-                until: ItemNumber(u64::from_be_bytes(*take(&mut bytes)?)),
-                built: u64::from_be_bytes(*take(&mut bytes)?),
-                total: u64::from_be_bytes(*take(&mut bytes)?),
+                build: Build {
+                    through: ItemNumber(u64::from_be_bytes(*take(&mut bytes)?)),
+                    until: ItemNumber(u64::from_be_bytes(*take(&mut bytes)?)),
+                    built: u64::from_be_bytes(*take(&mut bytes)?),
+                    total: u64::from_be_bytes(*take(&mut bytes)?),
+                },
             }),
             _ => return None,
         };
@@ -142,21 +133,22 @@ impl IndexState {
         Some(IndexState { version, last, serving, building, clearing, cleared: bytes.to_vec() })
     }
 
-    /// Reads the record; none in a store that was written before there were indexes, or if the container is gone.
-    pub(super) fn load(reader: &dyn Read, partition: PartitionId) -> Result<Option<IndexState>> {
+    /// Reads the record. Returns `None` in a store that was written before there were indexes, or if the container
+    /// was dropped.
+    pub(crate) fn load(reader: &dyn Read, partition: PartitionId) -> Result<Option<IndexState>> {
         let (keyspace, key) = Key::IndexState(partition).encode();
         reader.get(keyspace, &key)?.map(|bytes| IndexState::decode(&bytes)).transpose()
     }
 
     /// Writes the record as the next version.
-    pub(super) fn store(&mut self, tx: &mut Transaction<'_>, partition: PartitionId) {
+    pub(crate) fn store(&mut self, tx: &mut Transaction<'_>, partition: PartitionId) {
         self.version += 1;
         let (keyspace, key) = Key::IndexState(partition).encode();
         tx.put(keyspace, key, self.encode());
     }
 }
 
-/// The state of a partition's index with what its generations hold: what a partition keeps in memory.
+/// The state of a partition's index with the policies of its generations, as a partition keeps it in memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Indexes {
     pub(crate) state: IndexState,
@@ -170,8 +162,8 @@ impl Indexes {
         Indexes::complete(reader, partition, state, &Indexes::default())
     }
 
-    /// The state with its policies: from `known` where it has them, else from the store.
-    pub(super) fn complete(
+    /// Returns the state with its policies: from `known` where it has them, else from the store.
+    pub(crate) fn complete(
         reader: &dyn Read,
         partition: PartitionId,
         state: IndexState,
@@ -185,23 +177,23 @@ impl Indexes {
         Ok(Indexes { state, coverages })
     }
 
-    /// What a generation holds.
-    pub(super) fn coverage(&self, generation: Generation) -> Option<&Arc<Coverage>> {
+    /// Returns what a generation holds.
+    pub(crate) fn coverage(&self, generation: Generation) -> Option<&Arc<Coverage>> {
         self.coverages.iter().find(|(known, _)| *known == generation).map(|(_, coverage)| coverage)
     }
 
-    /// The generations that writes keep, with what they hold.
-    pub(super) fn maintained(&self) -> impl Iterator<Item = (Generation, &Arc<Coverage>)> {
+    /// Returns the generations that writes maintain, with what they hold.
+    pub(crate) fn maintained(&self) -> impl Iterator<Item = (Generation, &Arc<Coverage>)> {
         self.coverages.iter().map(|(generation, coverage)| (*generation, coverage))
     }
 
-    /// The generation that queries use.
-    pub(super) fn serving(&self) -> Option<(Generation, &Arc<Coverage>)> {
+    /// Returns the generation that queries use.
+    pub(crate) fn serving(&self) -> Option<(Generation, &Arc<Coverage>)> {
         let generation = self.state.serving?;
         Some((generation, self.coverage(generation)?))
     }
 
-    /// The generation that will serve when all is built, or serves already.
+    /// Returns the generation that will serve when everything is built, or serves already.
     fn newest(&self) -> Option<&Arc<Coverage>> {
         let building = self.state.building.map(|building| building.generation);
         self.coverage(building.or(self.state.serving)?)
@@ -222,7 +214,8 @@ fn load_coverage(reader: &dyn Read, partition: PartitionId, generation: Generati
     Coverage::new(&policy).ok_or_else(damaged)
 }
 
-/// Makes the index of a partition follow `policy`: nothing if it does already, at once if there are no items, else by a build.
+/// Makes the index of a partition follow `policy`: no change if it already does, at once if there are no items, else
+/// by a build.
 pub(crate) fn follow(
     tx: &mut Transaction<'_>,
     partition: PartitionId,
@@ -236,7 +229,7 @@ pub(crate) fn follow(
     let mut state = indexes.state.clone();
     if state.clearing.len() >= CLEARING_MAX {
         return Err(Error::Unavailable(format!(
-            "{CLEARING_MAX} earlier indexes of the container still wait to be cleared away"
+            "{CLEARING_MAX} earlier indexes of the container are still being removed"
         )));
     }
     state.clearing.extend(state.building.take().map(|building| building.generation));
@@ -257,7 +250,7 @@ fn begin(
     state: &mut IndexState,
 ) -> Result<()> {
     let next = state.last.checked_add(1);
-    state.last = next.ok_or_else(|| Error::Unavailable("no more numbers for indexes".into()))?;
+    state.last = next.ok_or_else(|| Error::Unavailable("no index numbers are left".into()))?;
     let generation = Generation(state.last);
     let document = Document::from_value(&policy.to_value())?;
     let (keyspace, key) = Key::IndexPolicy(partition, generation).encode();
@@ -270,11 +263,11 @@ fn begin(
     }
     // Whatever is created from now on has a higher number.
     let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
-    state.building = Some(Building { generation, through: ItemNumber(0), until, built: 0, total });
+    state.building = Some(Building { generation, build: Build::begin(until, total) });
     Ok(())
 }
 
-/// Removes the records of a partition whose container goes.
+/// Removes the records of a partition whose container is being dropped.
 pub(crate) fn forget(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
     let (keyspace, key) = Key::IndexState(partition).encode();
     tx.remove(keyspace, key);
@@ -299,7 +292,7 @@ mod tests {
 
     fn building(through: u64, until: u64) -> Building {
         let (through, until) = (ItemNumber(through), ItemNumber(until));
-        Building { generation: Generation(3), through, until, built: 5, total: 9 }
+        Building { generation: Generation(3), build: Build { through, until, built: 5, total: 9 } }
     }
 
     #[test]
@@ -322,7 +315,7 @@ mod tests {
     #[test]
     fn a_build_has_what_it_passed_and_what_came_since() {
         let building = building(7, 9);
-        let has = [1, 7, 8, 9, 10].map(|number| building.has(ItemNumber(number)));
+        let has = [1, 7, 8, 9, 10].map(|number| building.build.has(ItemNumber(number)));
         assert_eq!(has, [true, true, false, false, true]);
     }
 
@@ -331,7 +324,8 @@ mod tests {
         let mut state = IndexState::default();
         assert_eq!(state.progress(), 100);
         for (built, total, percent) in [(0, 9, 0), (5, 9, 55), (9, 9, 99), (12, 9, 99), (0, 0, 0)] {
-            state.building = Some(Building { built, total, ..building(0, 0) });
+            let build = Build { built, total, ..building(0, 0).build };
+            state.building = Some(Building { build, ..building(0, 0) });
             assert_eq!(state.progress(), percent, "{built} of {total}");
         }
     }

@@ -1,16 +1,16 @@
-//! Terms: a scalar as bytes that sort as the scalars do.
+//! Terms: scalars as bytes that sort as the scalars do.
 //!
-//! A term is the value's ordered key ([`document::encode_key`]), except that a long string is *cut*: its tag, the first
-//! [`TEXT_BYTES_MAX`] bytes of its escaped text (one more if that would part a `00` from its `FF`), then `0xFE`, a byte that
-//! UTF-8 does not have. A cut string sorts behind the string that ends where it was cut and before everything that differs
-//! earlier; strings that are alike up to there share one term. So a cut term says "look at the item", and everything else
-//! may be answered from the entry.
+//! A term is the value's ordered key ([`document::encode_key`]), except that a long string is *cut*: its tag, the
+//! first [`TEXT_BYTES_MAX`] bytes of its escaped text (one more if that would split a `00` from its `FF`), then
+//! `0xFE`, a byte that UTF-8 does not have. A cut string sorts behind the string that ends where it was cut and
+//! before everything that differs earlier; strings that are equal up to there share one term. So for a cut term the
+//! item has to be read, and everything else may be answered from the entry.
 
 use document::{Value, ValueRef, decode_key, encode_key};
 
-use crate::error::{Error, Result};
+use crate::types::error::{Error, Result};
 
-/// How much of a string's escaped text a term keeps.
+/// How many bytes of a string's escaped text a term keeps.
 pub(crate) const TEXT_BYTES_MAX: usize = 128;
 
 const STRING: u8 = 0x06;
@@ -25,31 +25,31 @@ pub(crate) struct Term {
 }
 
 impl Term {
-    /// The term of a scalar; none for arrays and objects, which have none.
+    /// Returns the term of a scalar, or `None` for arrays and objects, which have none.
     pub(crate) fn new(value: ValueRef<'_>) -> Option<Term> {
         let mut bytes = Vec::new();
         let cut = matches!(encode(value, &mut bytes)?, Fidelity::Cut);
         Some(Term { bytes, cut })
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// How well a term tells its value.
+/// How precisely a term represents its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fidelity {
     /// It decodes to the value as it is stored.
     Exact,
-    /// It decodes to an equal number that is written in another way, such as 1 for 1.0.
+    /// It decodes to an equal number in another spelling, such as 1 for 1.0.
     Respelled,
-    /// It tells the beginning of the value only.
+    /// It has only the beginning of the value.
     Cut,
 }
 
-/// Appends the term of a scalar; does nothing for arrays and objects.
+/// Appends the term of a scalar. Returns `None` for arrays and objects, which have no term.
 pub(super) fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) -> Option<Fidelity> {
     let fidelity = match value {
         ValueRef::Array(_) | ValueRef::Object(_) => return None,
@@ -78,7 +78,8 @@ fn encode_text(text: &str, out: &mut Vec<u8>) -> Fidelity {
     Fidelity::Exact
 }
 
-/// What a term keeps of an ordered key, or of the beginning of one, if it is a string that is too long for a term.
+/// Returns the part of an ordered key, or of the beginning of one, that a term keeps, if it is a string that is too
+/// long for a term.
 pub(crate) fn kept_of_text(key: &[u8]) -> Option<&[u8]> {
     let (&STRING, text) = key.split_first()? else { return None };
     let mut at = 0;
@@ -96,7 +97,7 @@ pub(crate) fn kept_of_text(key: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The value of a term; none if it was cut.
+/// Returns the value of a term, or `None` if it was cut.
 pub(super) fn decode(bytes: &[u8]) -> Result<Option<Value>> {
     if bytes.first() == Some(&STRING) && bytes.last() == Some(&CUT) {
         return Ok(None);
@@ -108,7 +109,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Option<Value>> {
     }
 }
 
-/// How many bytes a cut term at the beginning of `bytes` takes; none if there is another one.
+/// Returns how many bytes a cut term at the beginning of `bytes` takes, or `None` if the term there is not cut.
 pub(super) fn cut_length(bytes: &[u8]) -> Option<usize> {
     let (&STRING, text) = bytes.split_first()? else { return None };
     let mut at = 0;

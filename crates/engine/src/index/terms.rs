@@ -1,4 +1,4 @@
-//! Every entry that one version of an item has in one generation of the index.
+//! All entries that one version of an item has in one generation of the index.
 //!
 //! ```text
 //! key:  partition u32, generation u32, kind u8, then
@@ -8,13 +8,14 @@
 //!         4  outlier   number       instead of all others
 //! ```
 //!
-//! What a policy asks for may be too much for one item: a document of 2 MiB may have half a million elements. An item with
-//! more entries, longer paths or a larger shape than the limits below is an *outlier*: it has one entry that says so, and
-//! every query that goes by the index also looks at the outliers. So such an item is accepted, as the service does, and
-//! answers stay exact; only queries over a container full of them are no faster than a scan.
+//! A policy may ask for too many entries of one item: a document of 2 MiB may have half a million elements. An item
+//! with more entries, longer paths or a larger shape than the limits below is an *outlier*: it has one entry that
+//! says so, and every query that uses the index also reads the outliers. So such an item is accepted, as in the
+//! service, and answers stay exact; only queries over a container full of them are no faster than a scan.
 //!
-//! The number is known only inside the transaction that writes the item, everything else before it: keys are made without
-//! the number, in key order, and [`Terms::complete`] adds it. `_ts` in a composite index is filled in there too.
+//! The number is known only inside the transaction that writes the item; everything else is computed before. Keys are
+//! therefore made without the number, in key order, and [`Terms::complete`] adds it. `_ts` in a composite index is
+//! filled in there too.
 
 use document::{ItemNumber, ValueRef, encode_key};
 
@@ -25,11 +26,11 @@ use super::term::{self, Fidelity};
 use crate::definition::Order;
 use crate::keys::{self, Generation, PartitionId};
 
-/// Entries of one item.
+/// The largest number of entries of one item.
 pub(crate) const ENTRIES_MAX: usize = 4096;
-/// Bytes of the keys of one item.
+/// The largest size of the keys of one item.
 const KEY_BYTES_MAX: usize = 1 << 20;
-/// Bytes of the places of one item's shape.
+/// The largest size of the paths of one item's shape.
 const SHAPE_BYTES_MAX: usize = 32 << 10;
 
 pub(super) const PATH: u8 = 1;
@@ -45,7 +46,7 @@ const STAMP_BYTES: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(super) entries: Vec<Entry>,
-    /// None for an outlier.
+    /// `None` for an outlier.
     pub(super) shape: Option<Shape>,
 }
 
@@ -54,10 +55,17 @@ pub(crate) struct Terms {
 pub(super) struct Entry {
     /// The key, without the item's number until the terms are completed.
     pub(super) key: Vec<u8>,
-    /// Whether the key tells less than the item's value.
+    /// Whether the key is less precise than the item's value.
     pub(super) inexact: bool,
-    /// Where `_ts` belongs.
+    /// Where `_ts` is to be filled in.
     stamp: Option<StampSlot>,
+}
+
+impl Entry {
+    /// An entry whose key is complete and tells as much as the value.
+    pub(super) fn exact(key: Vec<u8>) -> Entry {
+        Entry { key, inexact: false, stamp: None }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +74,11 @@ struct StampSlot {
     order: Order,
 }
 
-/// The item does not fit the index.
-struct TooMuch;
+/// The item exceeds the limits of the index.
+struct TooManyTerms;
 
 impl Terms {
-    /// The entries of a body under a policy.
+    /// Returns the entries of a body under a policy.
     pub(crate) fn extract(
         partition: PartitionId,
         generation: Generation,
@@ -86,7 +94,7 @@ impl Terms {
         Terms { entries: vec![outlier], shape: None }
     }
 
-    /// Adds what only the transaction knows. Key order stays, because no key is the beginning of another.
+    /// Fills in what only the transaction knows. Key order is preserved, because no key is a prefix of another.
     pub(super) fn complete(&mut self, number: ItemNumber, ts: u64) {
         for entry in &mut self.entries {
             if let Some(StampSlot { at, order }) = entry.stamp.take() {
@@ -101,7 +109,7 @@ impl Terms {
     }
 }
 
-/// Turns the bits around for a descending order.
+/// Inverts the bits for a descending order.
 pub(super) fn direct(bytes: &mut [u8], order: Order) {
     if order == Order::Descending {
         for byte in bytes {
@@ -110,8 +118,8 @@ pub(super) fn direct(bytes: &mut [u8], order: Order) {
     }
 }
 
-/// Appends one value of a composite index, and says whether it tells less than the item's value. Of arrays and objects only
-/// the type is told, as an empty one.
+/// Appends one value of a composite index, and returns whether it is less precise than the item's value. Of an array
+/// or object only the type is written, as an empty one.
 pub(super) fn encode_part(value: Option<ValueRef<'_>>, order: Order, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let inexact = match value {
@@ -135,7 +143,7 @@ pub(super) fn encode_part(value: Option<ValueRef<'_>>, order: Order, out: &mut V
     inexact
 }
 
-/// A walk through a body.
+/// The traversal of a body.
 struct Walk {
     prefix: Vec<u8>,
     path: GrowingPath,
@@ -151,7 +159,7 @@ impl Walk {
         Walk { prefix, path: GrowingPath::default(), term: Vec::new(), places, entries, key_bytes: 0 }
     }
 
-    fn run(&mut self, coverage: &Coverage, body: ValueRef<'_>) -> Result<Shape, TooMuch> {
+    fn run(&mut self, coverage: &Coverage, body: ValueRef<'_>) -> Result<Shape, TooManyTerms> {
         if let ValueRef::Object(members) = body {
             self.members(members, coverage.start(), Within::Object)?;
         }
@@ -159,12 +167,12 @@ impl Walk {
             let entry = self.composite(composite, body);
             self.push(entry)?;
         }
-        let shape = Shape::new(std::mem::take(&mut self.places), SHAPE_BYTES_MAX).ok_or(TooMuch)?;
+        let shape = Shape::new(std::mem::take(&mut self.places), SHAPE_BYTES_MAX).ok_or(TooManyTerms)?;
         let mut key = self.key(SHAPE, shape.hash.len());
         key.extend_from_slice(&shape.hash);
         self.push(Entry { key, inexact: false, stamp: None })?;
         self.sort();
-        if self.is_too_much(1) { Err(TooMuch) } else { Ok(shape) }
+        if self.is_too_much(1) { Err(TooManyTerms) } else { Ok(shape) }
     }
 
     fn members(
@@ -172,7 +180,7 @@ impl Walk {
         members: document::ObjectRef<'_>,
         cursor: Cursor<'_>,
         within: Within,
-    ) -> Result<(), TooMuch> {
+    ) -> Result<(), TooManyTerms> {
         let depth = self.path.depth();
         for (name, member) in members.iter() {
             let cursor = cursor.property(name);
@@ -180,7 +188,7 @@ impl Walk {
                 continue;
             }
             if !self.path.enter(name) {
-                return Err(TooMuch);
+                return Err(TooManyTerms);
             }
             self.value(member, cursor, within)?;
             self.path.leave(depth);
@@ -188,7 +196,7 @@ impl Walk {
         Ok(())
     }
 
-    fn value(&mut self, value: ValueRef<'_>, cursor: Cursor<'_>, within: Within) -> Result<(), TooMuch> {
+    fn value(&mut self, value: ValueRef<'_>, cursor: Cursor<'_>, within: Within) -> Result<(), TooManyTerms> {
         let kind = match value {
             ValueRef::Array(_) => Kind::Array,
             ValueRef::Object(_) => Kind::Object,
@@ -207,7 +215,7 @@ impl Walk {
                     return Ok(());
                 }
                 if !self.path.enter_items() {
-                    return Err(TooMuch);
+                    return Err(TooManyTerms);
                 }
                 for item in items.iter() {
                     self.value(item, cursor, Within::Array)?;
@@ -220,7 +228,7 @@ impl Walk {
         }
     }
 
-    fn scalar(&mut self, scalar: ValueRef<'_>) -> Result<(), TooMuch> {
+    fn scalar(&mut self, scalar: ValueRef<'_>) -> Result<(), TooManyTerms> {
         let mut term = std::mem::take(&mut self.term);
         term.clear();
         let fidelity = term::encode(scalar, &mut term);
@@ -245,7 +253,7 @@ impl Walk {
         entry
     }
 
-    /// The beginning of a key, with room for `rest` bytes and the number.
+    /// Returns the beginning of a key, with capacity for `rest` bytes and the number.
     fn key(&self, kind: u8, rest: usize) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.prefix.len() + 1 + rest + NUMBER_BYTES);
         key.extend_from_slice(&self.prefix);
@@ -253,25 +261,26 @@ impl Walk {
         key
     }
 
-    /// Adds an entry. Items of an array may repeat, so what seems too much is looked at without repetitions.
-    fn push(&mut self, entry: Entry) -> Result<(), TooMuch> {
+    /// Adds an entry. Items of an array may repeat, so repetitions are removed before the limit is judged.
+    fn push(&mut self, entry: Entry) -> Result<(), TooManyTerms> {
         self.key_bytes += entry.key.len();
         self.entries.push(entry);
         if self.is_too_much(2) {
             self.sort();
             if self.is_too_much(1) {
-                return Err(TooMuch);
+                return Err(TooManyTerms);
             }
         }
         Ok(())
     }
 
-    /// Whether there is more than so many times the limit.
+    /// Returns whether there are more entries than `times` times the limit.
     fn is_too_much(&self, times: usize) -> bool {
         self.entries.len() > ENTRIES_MAX * times || self.key_bytes > KEY_BYTES_MAX * times
     }
 
-    /// Brings the entries into key order, each once. One that stands for several values is as inexact as the worst.
+    /// Sorts the entries by key, and removes repetitions. An entry that stands for several values is as inexact as
+    /// the least precise of them.
     fn sort(&mut self) {
         self.entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         self.entries.dedup_by(|later, first| {
@@ -283,7 +292,7 @@ impl Walk {
     }
 }
 
-/// What the walk has come through. Only places outside of arrays belong to the shape.
+/// Whether the traversal is inside an array. Only paths outside of arrays belong to the shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Object,
@@ -314,7 +323,7 @@ mod tests {
         Terms::extract(P, G, &coverage(policy), body.root())
     }
 
-    /// The path entries as `path=value`, with `!` if inexact.
+    /// Returns the path entries as `path=value`, with `!` if inexact.
     fn listed(terms: &Terms, candidates: &[(&str, &str)]) -> Vec<String> {
         let mut found = Vec::new();
         for (path, value) in candidates {

@@ -1,5 +1,5 @@
-//! The index behind its doors: what queries find in it, while items are written, die and are purged, and while a new
-//! policy is being built.
+//! The index through its public functions: what queries find in it while items are written, expire and are purged,
+//! and while a new policy is being built.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use document::{Document, PartitionKey, Value, ValueRef, parse_json};
 use storage::{ClockOptions, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Time};
 
 use super::*;
+use crate::access::gate::View;
 use crate::definition::Step;
-use crate::gate::View;
 use crate::{
     Container, ContainerDefinition, DefaultTtl, Engine, ItemName, Operation, Precondition, QueryRequest,
 };
@@ -31,7 +31,7 @@ impl World {
     }
 
     fn restart(&mut self) {
-        // The old engine must let go of the disk first.
+        // The old engine must release the disk first.
         self.engine = open(&MemoryDisk::new(), &self.clock);
         self.engine = open(&self.disk, &self.clock);
     }
@@ -63,7 +63,7 @@ impl World {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Steps until there is nothing to do; says how many did something.
+    /// Runs steps until there is nothing to do. Returns how many steps did something.
     fn work(&self, limit: usize) -> usize {
         let mut steps = 0;
         while self.engine.purge_step(limit).expect("a step").next_due.is_some_and(|due| due <= self.now()) {
@@ -88,7 +88,7 @@ impl World {
         self.view().index(&self.container().partitions[0]).expect("a readable state")
     }
 
-    /// The living items in a range, as `id` or `id!` if the entry is inexact, in the order of the index.
+    /// Returns the living items in a range, as `id` or `id!` if the entry is inexact, in the order of the index.
     fn found(&self, range: impl Fn(&Index) -> (KeyRange, usize)) -> Vec<String> {
         let (view, index) = (self.view(), self.index().expect("an index"));
         let (range, prefix) = range(&index);
@@ -123,7 +123,7 @@ impl World {
         })
     }
 
-    /// How many bytes of which entries the index holds: to see that a write left it alone.
+    /// Returns all bytes of the index, to see that a write left it unchanged.
     fn raw(&self) -> Vec<(bytes::Bytes, bytes::Bytes)> {
         let snapshot = self.engine.store.snapshot().expect("a snapshot");
         let scan = snapshot.scan(Keyspace::Index, KeyRange::all(), storage::Direction::Forward);
@@ -292,11 +292,11 @@ fn a_replace_that_changes_nothing_indexed_writes_nothing_to_the_index() {
     world.check();
 }
 
-/// T14: an index tells only of the living, whatever its marks say, whether or not the purge has run.
+/// T14: an index shows only living items, whatever its marks say, whether or not the purge has run.
 #[test]
 fn t14_no_entry_of_a_dead_item_is_living() {
     for (first, second, lives) in [
-        // A longer life keeps the mark of the shorter one, which is then no more than a reason to ask.
+        // A longer ttl keeps the mark of the shorter one; an expired mark only means that the header is read.
         (r#","ttl":10"#, r#","ttl":60"#, 60),
         (r#","ttl":60"#, r#","ttl":10"#, 10),
         ("", r#","ttl":10"#, 10),
@@ -323,7 +323,7 @@ fn t14_no_entry_of_a_dead_item_is_living() {
     }
 }
 
-/// T11, T13: a change of `D` re-dates items without touching an entry, and what was dead stays dead.
+/// T11, T13: a change of `D` changes when items expire without changing an entry, and what had expired stays expired.
 #[test]
 fn t11_t13_marks_follow_the_policy() {
     let world = World::new(r#","defaultTtl":10"#);
@@ -360,7 +360,7 @@ fn a_new_policy_is_built_while_the_old_one_serves() {
     for round in 0..9 {
         world.engine.index_step(2).expect("a step");
         world.check();
-        // Items behind and before the builder, changed, removed and made.
+        // Items behind and before the builder are changed, removed and created.
         world.write(&format!(r#""id":"{:02}","n":{}"#, round * 2, 100 + round));
         world.write(&format!(r#""id":"{:02}","m":"late""#, 19 - round));
         world.write(&format!(r#""id":"new {round}","n":200"#));
@@ -381,7 +381,7 @@ fn a_new_policy_is_built_while_the_old_one_serves() {
     assert_eq!(world.equal("n", &Value::Int(200)).len(), 9);
 }
 
-/// A crash at any commit, and the build goes on where it was.
+/// After a crash at any commit the build continues where it was.
 #[test]
 fn a_build_survives_a_crash_at_any_step() {
     let mut world = World::new(r#","defaultTtl":1000"#);
@@ -502,7 +502,7 @@ fn a_store_without_an_index_gets_one_built() {
     assert_eq!((world.equal("n", &Value::Int(7)), world.check()), (vec!["7".to_owned()], 40));
 }
 
-/// What a transaction removes is bounded by entries, not only by items.
+/// What a transaction removes is limited by entries, not only by items.
 #[test]
 fn items_of_many_entries_are_purged_and_deleted_in_several_transactions() {
     let world = World::new(r#","defaultTtl":10"#);

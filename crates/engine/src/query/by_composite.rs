@@ -1,8 +1,8 @@
-//! A walk along a composite index: items by the values of several paths at once.
+//! A cursor over a composite index: items by the values of several paths at once.
 //!
-//! A query fits if equality holds its first paths to one value each, and its order names the next ones, all in the
-//! direction of the index or all in the other one. What the index has behind them does not matter: items that are equal
-//! in what is asked for are sorted by number afterwards (`refine`).
+//! A query fits if equality restricts the first paths to one value each, and its order names the next ones, all in
+//! the direction of the index or all in the opposite one. Further paths of the index do not matter: items that are
+//! equal in what the order names are sorted by number afterwards (`refine`).
 //!
 //! ```text
 //!   index       /a ASC   /b ASC   /c DESC   /d ASC
@@ -14,13 +14,13 @@ use document::{Value, ValueRef, decode_key, decode_key_descending};
 use query::{Condition, Leaf, SortPath, Step as PathStep};
 use storage::Direction;
 
-use super::by_path::{Passing, Pause, Step, Walk, directed};
+use super::by_path::{CursorItem, CursorStep, Pause, SortedCursor, directed};
 use super::choose::conjuncts;
-use super::desk::Desk;
+use super::context::QueryContext;
 use super::numbers::rank;
 use crate::definition::Order;
-use crate::error::Result;
 use crate::index::{Composite, Index, IndexEntry, PartValue, Source, Term};
+use crate::types::error::Result;
 
 /// How a composite index serves an order.
 #[derive(Debug, Clone)]
@@ -33,11 +33,11 @@ pub(super) struct CompositePlan {
     pub(super) direction: Direction,
     /// The direction in which the query breaks ties.
     ties: Direction,
-    /// Whether items that are equal in all of that come in the order in which the query breaks ties.
+    /// Whether items that are equal in all of that are in the order in which the query breaks ties.
     pub(super) ties_in_order: bool,
 }
 
-/// The composite index that serves an order under a condition, if there is one.
+/// Returns the composite index that serves an order under a condition, if there is one.
 pub(super) fn plan(index: &Index, condition: &Condition, keys: &[SortPath]) -> Option<CompositePlan> {
     index.coverage.composites().iter().find_map(|composite| fit(composite, condition, keys))
 }
@@ -78,16 +78,16 @@ fn names(source: &Source) -> Vec<String> {
     }
 }
 
-/// The one value that a condition allows at a path.
+/// Returns the one value that a condition allows at a path.
 fn equality(condition: &Condition, path: &[String]) -> Option<Value> {
     let leaf = leaf_at(condition, path)?;
-    match leaf.standing.scalars.as_slice() {
-        [only] if leaf.standing.kinds.is_empty() => only.as_point(),
+    match leaf.values.scalars.as_slice() {
+        [only] if leaf.values.kinds.is_empty() => only.as_point(),
         _ => None,
     }
 }
 
-/// What a condition says of a path in any case.
+/// Returns the part of a condition about a path that must hold in any case.
 pub(super) fn leaf_at<'c>(condition: &'c Condition, path: &[String]) -> Option<&'c Leaf> {
     let is_there = |leaf: &&Leaf| {
         let names =
@@ -102,19 +102,19 @@ pub(super) fn leaf_at<'c>(condition: &'c Condition, path: &[String]) -> Option<&
 }
 
 impl CompositePlan {
-    /// Whether it does more than sort: it also keeps to values that the condition asks for.
+    /// Returns whether it does more than sort: it also restricts the scan to values that the condition asks for.
     pub(super) fn is_narrower(&self) -> bool {
         !self.equal.is_empty()
     }
 
-    /// Whether it comes by no item that a condition does not admit, as far as the index tells.
+    /// Returns whether it visits only items that the condition admits, as far as the index distinguishes them.
     pub(super) fn keeps_to(&self, condition: &Condition) -> bool {
         let held: Vec<_> =
             self.composite.parts[..self.equal.len()].iter().map(|part| names(&part.source)).collect();
         conjuncts(condition).into_iter().all(|part| held.iter().any(|path| leaf_at(part, path).is_some()))
     }
 
-    /// How the query's paths and directions are told to clients: `/a ASC`.
+    /// Returns the query's paths and directions as clients see them: `/a ASC`.
     pub(super) fn specification(&self) -> Vec<String> {
         let part = |part: &crate::index::CompositePart| {
             let order = if part.order == Order::Ascending { "ASC" } else { "DESC" };
@@ -123,13 +123,13 @@ impl CompositePlan {
         self.composite.parts.iter().map(part).collect()
     }
 
-    /// The walk, from the values of an `ORDER BY` key on.
+    /// Opens the cursor, from the values of an `ORDER BY` key on.
     pub(super) fn open<'a>(
         &self,
-        desk: &'a Desk<'a>,
+        ctx: &'a QueryContext<'a>,
         index: &Index,
         start: Option<&[u8]>,
-    ) -> CompositeWalk<'a> {
+    ) -> CompositeCursor<'a> {
         let mut range = index.composite_equal(&self.composite, &self.views(&[]));
         if let Some(values) = start.and_then(|sort| self.values(sort)) {
             let from = index.composite_equal(&self.composite, &self.views(&values));
@@ -139,21 +139,21 @@ impl CompositePlan {
             }
         }
         let prefix = index.composite_prefix(&self.composite).len();
-        CompositeWalk {
-            desk,
+        CompositeCursor {
+            ctx,
             plan: self.clone(),
-            entries: Box::new(desk.entries(range, prefix, self.direction)),
+            entries: Box::new(ctx.entries(range, prefix, self.direction)),
         }
     }
 
-    /// The values of the first paths, then these.
+    /// Returns the values of the first paths, followed by these.
     fn views<'v>(&'v self, values: &'v [Option<Value>]) -> Vec<Option<ValueRef<'v>>> {
         let equal = self.equal.iter().map(|value| Some(value.view()));
         equal.chain(values.iter().map(|value| value.as_ref().map(Value::view))).collect()
     }
 
-    /// The values of a sort key, up to the first that the index does not tell from others: what shares that one is put
-    /// into order only afterwards, so all of it has to come by again.
+    /// Returns the values of a sort key, up to the first one that the index cannot distinguish from others: items
+    /// that share that value are sorted only afterwards, so all of them have to be visited again.
     fn values(&self, mut sort: &[u8]) -> Option<Vec<Option<Value>>> {
         let mut values = Vec::with_capacity(self.sorted);
         for part in &self.composite.parts[self.equal.len()..][..self.sorted] {
@@ -171,15 +171,16 @@ impl CompositePlan {
     }
 }
 
-/// The walk.
-pub(super) struct CompositeWalk<'a> {
-    desk: &'a Desk<'a>,
+/// A cursor over a composite index.
+pub(super) struct CompositeCursor<'a> {
+    ctx: &'a QueryContext<'a>,
     plan: CompositePlan,
     entries: Box<dyn Iterator<Item = Result<IndexEntry>> + 'a>,
 }
 
-impl CompositeWalk<'_> {
-    /// The part of an entry that the order is about, and how much of it is shared by items that cannot be told apart.
+impl CompositeCursor<'_> {
+    /// Returns the part of an entry that the order is about, and how much of it is shared by items that cannot be
+    /// distinguished.
     fn sort(&self, entry: &IndexEntry) -> Result<(Vec<u8>, Option<usize>)> {
         let parts = self.plan.composite.parts(&entry.term)?;
         let sorted = &parts[self.plan.equal.len()..][..self.plan.sorted];
@@ -193,37 +194,38 @@ impl CompositeWalk<'_> {
     }
 }
 
-impl Walk for CompositeWalk<'_> {
-    fn next(&mut self) -> Result<Step> {
-        let work = self.desk.work;
+impl SortedCursor for CompositeCursor<'_> {
+    fn next(&mut self) -> Result<CursorStep> {
+        let work = self.ctx.work;
         while let Some(entry) = self.entries.next() {
             let entry = entry?;
             work.look()?;
-            if !self.desk.is_living(entry.number, &entry.mark)? {
+            if !self.ctx.is_living(entry.number, &entry.mark)? {
                 if work.is_spent() {
                     let (sort, vague) = self.sort(&entry)?;
-                    // A tie is not in order yet, and what is vague has no place: the dead among them do not end a page.
+                    // A tie is not in order yet, and a vague item has no position: expired entries among them do not
+                    // end a page.
                     if vague.is_none() && self.plan.ties_in_order {
                         let rank = rank(entry.number, self.plan.ties);
-                        return Ok(Step::Pause(Pause { sort, rank, is_vague: false }));
+                        return Ok(CursorStep::Pause(Pause { sort, rank, is_vague: false }));
                     }
                 }
                 continue;
             }
-            work.touch();
+            work.count_entry();
             let (sort, vague) = self.sort(&entry)?;
             let number = entry.number;
             let rank = rank(number, self.plan.ties);
-            return Ok(Step::Item(Passing {
+            return Ok(CursorStep::Item(CursorItem {
                 sort,
                 rank,
                 number,
                 vague,
                 exact: false,
-                told: None,
+                indexed: None,
                 record: None,
             }));
         }
-        Ok(Step::End)
+        Ok(CursorStep::End)
     }
 }

@@ -1,16 +1,16 @@
-//! A walk along one path of the index: items by what stands there, then by number.
+//! A cursor over one path of the index: items by their value there, then by number.
 //!
 //! ```text
 //!   nothing | null  false  true  numbers  strings | arrays | objects          backward: the other way round
 //!    shapes |          entries of the path        | shapes | shapes
 //! ```
 //!
-//! The index tells arrays from objects, and the beginning of a long string, but no more: where it cannot tell two items
-//! apart, they come by number and are marked *vague*. Outliers have no entries; they are few, so they are looked at
-//! beforehand and join the walk where they belong.
+//! The index distinguishes arrays from objects, and strings by their beginnings, but no more. Where it cannot
+//! distinguish two items, they are returned by number and marked *vague*. Outliers have no entries; there are few of
+//! them, so they are read first and merged into the cursor.
 //!
-//! The place of an item in the walk depends on its value and its number alone, not on the state of any index, so that a
-//! walk can go on where another one stopped, under another policy, or without one.
+//! The position of an item in the cursor depends on its value and its number alone, not on the state of any index, so
+//! that a cursor can continue from the position of another one, under another policy, or without an index.
 
 use std::collections::VecDeque;
 
@@ -18,52 +18,52 @@ use document::{ItemNumber, Value, ValueRef};
 use query::{Interval, Kinds, Leaf};
 use storage::{Direction, KeyRange, Keyspace, Scan};
 
-use super::desk::{ARRAY, Desk, MISSING, OBJECT, coarse_key};
-use super::numbers::{Candidate, Next, Numbers, number, rank};
-use crate::error::Result;
-use crate::header::Record;
+use super::context::{ARRAY, MISSING, OBJECT, QueryContext, coarse_key};
+use super::numbers::{Candidate, Next, NumberStream, number, rank};
+use crate::expiry::header::Record;
 use crate::index::{Index, IndexEntry, PathKey, Term};
+use crate::types::error::Result;
 
-/// An item that a walk has come to.
+/// An item that a cursor returns.
 #[derive(Debug)]
-pub(super) struct Passing {
-    /// What the walk is sorted by; bits are turned around where it goes backward.
+pub(super) struct CursorItem {
+    /// The bytes by which the cursor is sorted; their bits are inverted where it goes backward.
     pub(super) sort: Vec<u8>,
     /// Breaks ties: the number, or its complement.
     pub(super) rank: u64,
     /// The item.
     pub(super) number: ItemNumber,
-    /// How much of `sort` is the same for items that the index cannot tell apart.
+    /// How much of `sort` is the same for items that the index cannot distinguish.
     pub(super) vague: Option<usize>,
-    /// Whether the item surely has what the walk is about.
+    /// Whether the item certainly has the value that the cursor is about.
     pub(super) exact: bool,
-    /// The value, if the index tells it.
-    pub(super) told: Option<Told>,
+    /// The value, if the index has it.
+    pub(super) indexed: Option<IndexedValue>,
     /// The item itself, if it was read.
     pub(super) record: Option<Record>,
 }
 
-/// What the index tells of the value.
+/// The value as the index has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
-    /// There is none.
+pub(super) enum IndexedValue {
+    /// There is no value.
     Undefined,
     /// This scalar, as it is stored.
     Scalar(Value),
 }
 
-/// What a walk has next.
+/// The next step of a cursor.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum CursorStep {
     /// A living item.
-    Item(Passing),
-    /// The page has come to its end among the dead.
+    Item(CursorItem),
+    /// The page ends among expired entries.
     Pause(Pause),
     /// Nothing more.
     End,
 }
 
-/// A place up to which, included, nothing living is left.
+/// A position up to which, included, no living item is left.
 #[derive(Debug)]
 pub(super) struct Pause {
     pub(super) sort: Vec<u8>,
@@ -72,51 +72,51 @@ pub(super) struct Pause {
     pub(super) is_vague: bool,
 }
 
-/// Where a walk begins: not before this place.
+/// Where a cursor begins: not before this position.
 #[derive(Debug, Clone)]
-pub(super) struct Start {
+pub(super) struct CursorStart {
     pub(super) sort: Vec<u8>,
     pub(super) rank: u64,
 }
 
-/// Anything that comes by items in a sorted order.
-pub(super) trait Walk {
-    fn next(&mut self) -> Result<Step>;
+/// A cursor that returns items in a sorted order.
+pub(super) trait SortedCursor {
+    fn next(&mut self) -> Result<CursorStep>;
 }
 
-/// The walk.
-pub(super) struct PathWalk<'a> {
-    desk: &'a Desk<'a>,
+/// A cursor over one path.
+pub(super) struct PathCursor<'a> {
+    ctx: &'a QueryContext<'a>,
     leaf: Leaf,
     direction: Direction,
-    start: Option<Start>,
+    start: Option<CursorStart>,
     prefix: Vec<u8>,
     stages: VecDeque<Stage<'a>>,
-    /// What the entries have next, if it was looked at.
-    head: Option<Step>,
-    outliers: VecDeque<Passing>,
+    /// The next step of the entries, if it was read.
+    head: Option<CursorStep>,
+    outliers: VecDeque<CursorItem>,
 }
 
 enum Stage<'a> {
     /// All items of one kind, by number.
-    Kind { items: Box<dyn Numbers + 'a>, from: u64, sort: Vec<u8>, undefined: bool },
+    Kind { items: Box<dyn NumberStream + 'a>, from: u64, sort: Vec<u8>, undefined: bool },
     /// Scalars of a range.
     Scalars(Scan<'a>),
 }
 
-impl<'a> PathWalk<'a> {
-    /// The walk over what a leaf admits; none if the index cannot serve it.
+impl<'a> PathCursor<'a> {
+    /// Opens a cursor over what a leaf admits. Returns `None` if the index cannot serve it.
     pub(super) fn open(
-        desk: &'a Desk<'a>,
+        ctx: &'a QueryContext<'a>,
         leaf: &Leaf,
         direction: Direction,
-        start: Option<Start>,
-    ) -> Result<Option<PathWalk<'a>>> {
-        let Some((index, path)) = desk.indexed(&leaf.path) else { return Ok(None) };
-        let Some(outliers) = outliers(desk, index, leaf, direction, start.as_ref())? else { return Ok(None) };
+        start: Option<CursorStart>,
+    ) -> Result<Option<PathCursor<'a>>> {
+        let Some((index, path)) = ctx.indexed(&leaf.path) else { return Ok(None) };
+        let Some(outliers) = outliers(ctx, index, leaf, direction, start.as_ref())? else { return Ok(None) };
         let prefix = index.path_prefix(&path);
-        let mut walk = PathWalk {
-            desk,
+        let mut walk = PathCursor {
+            ctx,
             leaf: leaf.clone(),
             direction,
             start,
@@ -128,9 +128,9 @@ impl<'a> PathWalk<'a> {
         Ok(walk.stages(index, &path)?.then_some(walk))
     }
 
-    /// Lines up the stages in the order of the walk; false if the index cannot serve one.
+    /// Puts the stages into the order of the cursor. Returns `false` if the index cannot serve one.
     fn stages(&mut self, index: &Index, path: &PathKey) -> Result<bool> {
-        let Kinds { missing, array, object } = self.leaf.standing.kinds;
+        let Kinds { missing, array, object } = self.leaf.values.kinds;
         let none = Kinds::default();
         let before = [(missing, Kinds { missing, ..none }, MISSING)];
         let behind = [(array, Kinds { array, ..none }, ARRAY), (object, Kinds { object, ..none }, OBJECT)];
@@ -140,10 +140,10 @@ impl<'a> PathWalk<'a> {
             }
         }
         let ranges: Vec<KeyRange> =
-            self.leaf.standing.scalars.iter().map(|interval| scalars(&self.prefix, interval)).collect();
+            self.leaf.values.scalars.iter().map(|interval| scalars(&self.prefix, interval)).collect();
         for range in ranges {
             if let Some(range) = self.trimmed(range) {
-                let scan = self.desk.view.snapshot.scan(Keyspace::Index, range, self.direction);
+                let scan = self.ctx.view.snapshot.scan(Keyspace::Index, range, self.direction);
                 self.stage(Stage::Scalars(scan));
             }
         }
@@ -169,12 +169,12 @@ impl<'a> PathWalk<'a> {
             Some(start) if sort == start.sort => start.rank,
             _ => 0,
         };
-        let Some(items) = self.desk.of_kinds(index, path, kinds, self.direction)? else { return Ok(false) };
+        let Some(items) = self.ctx.of_kinds(index, path, kinds, self.direction)? else { return Ok(false) };
         self.stage(Stage::Kind { items, from, sort, undefined: kinds.missing });
         Ok(true)
     }
 
-    /// A range of keys without what lies before the start.
+    /// Returns a range of keys without what lies before the start.
     fn trimmed(&self, mut range: KeyRange) -> Option<KeyRange> {
         if let Some(start) = &self.start {
             let mut bound = self.prefix.clone();
@@ -192,10 +192,10 @@ impl<'a> PathWalk<'a> {
         (!range.is_empty()).then_some(range)
     }
 
-    /// The next item that has entries.
-    fn main(&mut self) -> Result<Step> {
+    /// Returns the next item that has entries.
+    fn main(&mut self) -> Result<CursorStep> {
         loop {
-            let Some(stage) = self.stages.front_mut() else { return Ok(Step::End) };
+            let Some(stage) = self.stages.front_mut() else { return Ok(CursorStep::End) };
             let step = match stage {
                 Stage::Kind { items, from, sort, undefined } => {
                     kind_step(items.as_mut(), from, sort, *undefined, self.direction)?
@@ -209,31 +209,31 @@ impl<'a> PathWalk<'a> {
                             None => continue,
                         }
                     }
-                    None => Step::End,
+                    None => CursorStep::End,
                 },
             };
-            if !matches!(step, Step::End) {
+            if !matches!(step, CursorStep::End) {
                 return Ok(step);
             }
             self.stages.pop_front();
         }
     }
 
-    /// What an entry is to the walk; none for the dead, and for an item that comes elsewhere.
-    fn scalar(&mut self, entry: &IndexEntry) -> Result<Option<Step>> {
-        let work = self.desk.work;
+    /// Returns the step for an entry, or `None` for an expired item, and for an item that is returned elsewhere.
+    fn scalar(&mut self, entry: &IndexEntry) -> Result<Option<CursorStep>> {
+        let work = self.ctx.work;
         work.look()?;
         let rank = rank(entry.number, self.direction);
         let sort = directed(&entry.term, self.direction);
-        if !self.desk.is_living(entry.number, &entry.mark)? {
+        if !self.ctx.is_living(entry.number, &entry.mark)? {
             let is_vague = is_vague(&entry.term);
-            return Ok(work.is_spent().then_some(Step::Pause(Pause { sort, rank, is_vague })));
+            return Ok(work.is_spent().then_some(CursorStep::Pause(Pause { sort, rank, is_vague })));
         }
-        work.touch();
+        work.count_entry();
         let mut record = None;
         if !self.leaf.is_single() {
-            // One item may have several entries here; it comes with the smallest.
-            record = self.desk.load(entry.number)?;
+            // One item may have several entries here; it is returned with the smallest.
+            record = self.ctx.load(entry.number)?;
             let key = record.as_ref().and_then(|record| coarse_key(&self.leaf, record));
             if key.is_none_or(|key| key != entry.term) {
                 return Ok(None);
@@ -242,73 +242,82 @@ impl<'a> PathWalk<'a> {
         let scalar = entry.scalar()?;
         let exact = scalar.is_some();
         let vague = (!exact).then_some(sort.len());
-        let told = scalar.filter(|_| !entry.mark.inexact && self.leaf.is_single()).map(Told::Scalar);
-        Ok(Some(Step::Item(Passing { sort, rank, number: entry.number, vague, exact, told, record })))
+        let indexed =
+            scalar.filter(|_| !entry.mark.inexact && self.leaf.is_single()).map(IndexedValue::Scalar);
+        Ok(Some(CursorStep::Item(CursorItem {
+            sort,
+            rank,
+            number: entry.number,
+            vague,
+            exact,
+            indexed,
+            record,
+        })))
     }
 }
 
-impl Walk for PathWalk<'_> {
-    fn next(&mut self) -> Result<Step> {
+impl SortedCursor for PathCursor<'_> {
+    fn next(&mut self) -> Result<CursorStep> {
         let main = match self.head.take() {
             Some(head) => head,
             None => self.main()?,
         };
         let Some(outlier) = self.outliers.front() else { return Ok(main) };
         let outlier_first = match &main {
-            Step::Item(passing) => (&outlier.sort, outlier.rank) < (&passing.sort, passing.rank),
-            Step::Pause(pause) => (&outlier.sort, outlier.rank) < (&pause.sort, pause.rank),
-            Step::End => true,
+            CursorStep::Item(passing) => (&outlier.sort, outlier.rank) < (&passing.sort, passing.rank),
+            CursorStep::Pause(pause) => (&outlier.sort, outlier.rank) < (&pause.sort, pause.rank),
+            CursorStep::End => true,
         };
         if !outlier_first {
             return Ok(main);
         }
         self.head = Some(main);
-        Ok(self.outliers.pop_front().map_or(Step::End, Step::Item))
+        Ok(self.outliers.pop_front().map_or(CursorStep::End, CursorStep::Item))
     }
 }
 
 fn kind_step(
-    items: &mut dyn Numbers,
+    items: &mut dyn NumberStream,
     from: &mut u64,
     sort: &[u8],
     undefined: bool,
     direction: Direction,
-) -> Result<Step> {
+) -> Result<CursorStep> {
     Ok(match items.seek(*from)? {
         Next::Found(Candidate { rank, .. }) => {
             *from = rank.saturating_add(1);
-            Step::Item(Passing {
+            CursorStep::Item(CursorItem {
                 sort: sort.to_vec(),
                 rank,
                 number: number(rank, direction),
                 vague: (!undefined).then_some(sort.len()),
                 exact: true,
-                told: undefined.then_some(Told::Undefined),
+                indexed: undefined.then_some(IndexedValue::Undefined),
                 record: None,
             })
         }
         Next::Pause(bound) => {
             let (sort, rank) = (sort.to_vec(), bound.saturating_sub(1));
-            Step::Pause(Pause { sort, rank, is_vague: !undefined })
+            CursorStep::Pause(Pause { sort, rank, is_vague: !undefined })
         }
-        Next::End => Step::End,
+        Next::End => CursorStep::End,
     })
 }
 
-/// The outliers that a leaf admits, in the order of the walk; none if there are too many.
+/// Returns the outliers that a leaf admits, in the order of the cursor, or `None` if there are too many.
 fn outliers(
-    desk: &Desk<'_>,
+    ctx: &QueryContext<'_>,
     index: &Index,
     leaf: &Leaf,
     direction: Direction,
-    start: Option<&Start>,
-) -> Result<Option<VecDeque<Passing>>> {
+    start: Option<&CursorStart>,
+) -> Result<Option<VecDeque<CursorItem>>> {
     let mut outliers = Vec::new();
-    for entry in desk.entries(index.outliers(), index.outlier_prefix().len(), direction) {
+    for entry in ctx.entries(index.outliers(), index.outlier_prefix().len(), direction) {
         let entry = entry?;
-        desk.work.look()?;
-        let Some(record) = desk.load(entry.number)? else { continue };
-        if outliers.len() == desk.work.tuning.outliers {
+        ctx.work.look()?;
+        let Some(record) = ctx.load(entry.number)? else { continue };
+        if outliers.len() == ctx.work.tuning.outliers {
             return Ok(None);
         }
         let Some(key) = coarse_key(leaf, &record) else { continue };
@@ -318,16 +327,16 @@ fn outliers(
         }
         let vague = is_vague(&key).then_some(sort.len());
         let number = entry.number;
-        outliers.push(Passing { sort, rank, number, vague, exact: true, told: None, record: None });
+        outliers.push(CursorItem { sort, rank, number, vague, exact: true, indexed: None, record: None });
     }
     outliers.sort_by(|one, other| (&one.sort, one.rank).cmp(&(&other.sort, other.rank)));
     Ok(Some(outliers.into()))
 }
 
-/// The last byte of a string's term that was cut; no other string ends so.
+/// The last byte of a string's term that was cut; no other string ends with it.
 const CUT: u8 = 0xFE;
 
-/// Whether the index knows no more of a value than other values may have.
+/// Returns whether other values may have the same key in the index.
 fn is_vague(key: &[u8]) -> bool {
     match key {
         [0x06, .., last] => *last == CUT,
@@ -336,8 +345,8 @@ fn is_vague(key: &[u8]) -> bool {
     }
 }
 
-/// Where a walk along a path begins that shall come to everything behind an item with this value.
-pub(super) fn start(value: Option<ValueRef<'_>>, rank: u64, descending: bool) -> Start {
+/// Returns where a cursor over a path begins that has to return everything behind an item with this value.
+pub(super) fn start(value: Option<ValueRef<'_>>, rank: u64, descending: bool) -> CursorStart {
     let key = match value {
         None => MISSING.to_vec(),
         Some(ValueRef::Array(_)) => ARRAY.to_vec(),
@@ -345,12 +354,12 @@ pub(super) fn start(value: Option<ValueRef<'_>>, rank: u64, descending: bool) ->
         Some(scalar) => Term::new(scalar).map(|term| term.as_bytes().to_vec()).unwrap_or_default(),
     };
     let direction = if descending { Direction::Backward } else { Direction::Forward };
-    // What is vague is put into order only afterwards: all of it has to come by again.
+    // Vague items are sorted only afterwards: all of them have to be returned again.
     let rank = if is_vague(&key) { 0 } else { rank };
-    Start { sort: directed(&key, direction), rank }
+    CursorStart { sort: directed(&key, direction), rank }
 }
 
-/// Bytes in the order of a walk.
+/// Returns bytes in the order of a cursor.
 pub(super) fn directed(bytes: &[u8], direction: Direction) -> Vec<u8> {
     match direction {
         Direction::Forward => bytes.to_vec(),
@@ -358,7 +367,7 @@ pub(super) fn directed(bytes: &[u8], direction: Direction) -> Vec<u8> {
     }
 }
 
-/// Whether a whole range lies before a key in the order of a walk.
+/// Returns whether a whole range lies before a key in the order of a cursor.
 fn is_passed(range: &KeyRange, key: &[u8], direction: Direction) -> bool {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     match direction {
@@ -373,14 +382,14 @@ fn is_passed(range: &KeyRange, key: &[u8], direction: Direction) -> bool {
     }
 }
 
-/// The keys behind a path's prefix that may stand for a scalar of an interval. A string that was cut stands for
-/// several, so a bound that lies among them includes them.
+/// Returns the keys behind a path's prefix that may stand for a scalar of an interval. A cut string stands for
+/// several strings, so a bound among them includes all of them.
 pub(super) fn scalars(prefix: &[u8], interval: &Interval) -> KeyRange {
     let with = |bound: Vec<u8>| [prefix, &bound].concat();
     KeyRange::between(with(bound(&interval.low, CUT)), with(bound(&interval.high, CUT + 1)))
 }
 
-/// A bound as the index cuts it: `end` follows what is kept of a long string.
+/// Returns a bound as the index cuts it: `end` follows what is kept of a long string.
 fn bound(bytes: &[u8], end: u8) -> Vec<u8> {
     let mut kept = crate::index::kept_of_text(bytes).map_or(Vec::new(), <[u8]>::to_vec);
     if kept.is_empty() {

@@ -1,4 +1,4 @@
-//! Queries: which way they take to their items, and page after page of what they find.
+//! SQL queries: the plan by which they find their items, and their results, page after page.
 //!
 //! ```text
 //!  Query --analyse--> condition, order --choose--> a source of living items --take--> query::Run --> rows
@@ -6,24 +6,26 @@
 //!                                                     position ----------------------- resume ----> token
 //! ```
 //!
-//! What a filter says is turned into places of the index (`query::Analysis`); [`choose`] picks what to walk along;
-//! [`numbers`], [`by_path`], [`by_composite`], [`by_stamp`] and [`sources`] walk; [`refine`] makes the order of an index
-//! the order that was asked for; [`pages`] takes items into a page. The gate decides who lives from the entry where it
-//! can and from the item's header where it must; the dead are neither shown nor counted (T14).
+//! `query::Analysis` turns a filter into ranges of the index; [`choose`] picks a plan; [`numbers`], [`by_path`],
+//! [`by_composite`], [`by_timestamp`] and [`sources`] read the entries; [`refine`] turns the order of an index into the
+//! requested order; [`pages`] takes items into a page. The gate decides which items are living, from the entry where
+//! it can and from the item's header where it must; expired items are neither shown nor counted (T14).
 //!
-//! A page is a request of its own, with its own snapshot and `now` (T16). Between two pages items may come and go, the
-//! purge may run, the indexing policy may change and the server may restart: an item that lives throughout and does not
-//! change is shown exactly once.
+//! A page is a request of its own, with its own snapshot and `now` (T16). Between two pages items may be written and
+//! expire, the purge may run, the indexing policy may change and the server may restart: an item that lives
+//! throughout and does not change is shown exactly once.
 
 mod by_composite;
 mod by_path;
-mod by_stamp;
+mod by_timestamp;
 mod choose;
-mod desk;
+mod context;
+pub mod find;
 mod numbers;
 mod pages;
 mod refine;
 mod report;
+pub(crate) mod request;
 mod row;
 mod sources;
 #[cfg(test)]
@@ -37,30 +39,31 @@ use document::{KeyPart, PartitionKey, PartitionKeyDefinition, fingerprint};
 use query::{Analysis, Condition, Context, Dialect, Leaf, Query, Sorting, Step};
 
 use crate::Engine;
-use crate::charge::Charge;
-use crate::container::{Container, Partition};
-use crate::continuation::QueryToken;
-use crate::error::Result;
-use crate::gate::View;
-use crate::operation::{QueryPage, QueryRequest, Scope};
-use choose::{Purpose, Wish};
-use desk::Desk;
+use crate::access::continuation::QueryToken;
+use crate::access::gate::View;
+use crate::catalog::container::{Container, Partition};
+use crate::query::request::{QueryPage, QueryRequest};
+use crate::types::charge::Charge;
+use crate::types::error::Result;
+use crate::types::request::Scope;
+use choose::{PartitionQuery, Purpose};
+use context::QueryContext;
 use pages::{Outcome, Paging};
 use tuning::Tuning;
 use work::Work;
 
-/// What a listing without a query asks for.
+/// The query of a listing.
 static EVERYTHING: LazyLock<Query> =
     LazyLock::new(|| query::parse("SELECT * FROM c", &[], &Dialect::default()).expect("a query of ours"));
 
 impl Engine {
-    /// One page of a query's rows, or of all items.
+    /// Returns one page of a query's rows, or of all items.
     pub fn query(&self, container: &Container, request: &QueryRequest<'_>) -> Result<QueryPage> {
         self.tuned_query(container, request, Tuning::default())
     }
 
-    /// The same, unless it takes longer than somebody can wait on whose thread others wait, too, or fails: then none, and
-    /// nothing was charged.
+    /// Does the same with a small limit of work, for a thread on which other requests wait too. Returns `None` if the
+    /// limit is exceeded or the query fails; then nothing was charged.
     pub fn query_briefly(&self, container: &Container, request: &QueryRequest<'_>) -> Option<QueryPage> {
         self.tuned_query(container, request, Tuning::brief()).ok()
     }
@@ -76,8 +79,8 @@ impl Engine {
         let binding = binding(query, &request.scope, &partitions);
         let token = request.continuation.as_deref();
         let token = token.map(|text| QueryToken::parse(text, binding)).transpose()?;
-        let tolls = partitions.iter().map(|partition| self.admit(container, partition));
-        let tolls = tolls.collect::<Result<Vec<_>>>()?;
+        let pending_charges = partitions.iter().map(|partition| self.admit(container, partition));
+        let pending_charges = pending_charges.collect::<Result<Vec<_>>>()?;
         let views = View::open_all(&*self.store, &partitions)?;
         let (range, now) = match views.first() {
             Some(view) => (view.range, view.gate.now),
@@ -89,9 +92,9 @@ impl Engine {
             None => context,
         };
         let work = Work::new(Arc::clone(&request.cancel), tuning);
-        let desk = |(partition, view)| Desk::new(container, partition, view, &work);
-        let desks = partitions.iter().map(|partition| &**partition).zip(&views);
-        let desks = desks.map(desk).collect::<Result<Vec<_>>>()?;
+        let ctx = |(partition, view)| QueryContext::new(container, partition, view, &work);
+        let contexts = partitions.iter().map(|partition| &**partition).zip(&views);
+        let contexts = contexts.map(ctx).collect::<Result<Vec<_>>>()?;
         let analysis = query.analyse(&container.definition.partition_key);
         let paging = Paging {
             container,
@@ -102,12 +105,12 @@ impl Engine {
             work: &work,
             binding,
         };
-        let Outcome { answer, token, metrics, report, touches } = paging.page(&desks, token)?;
+        let Outcome { answer, token, metrics, report, renewals } = paging.page(&contexts, token)?;
         let charge = Charge::query(&metrics, partitions.len() as u64);
-        // Which of them the work was done in is not told apart; most pages are of one.
-        let share = Charge(charge.0 / tolls.len().max(1) as u64);
-        for toll in tolls {
-            toll.pay(share);
+        // The charge is not tracked by partition; most pages read only one.
+        let share = Charge(charge.0 / pending_charges.len().max(1) as u64);
+        for pending in pending_charges {
+            pending.pay(share);
         }
         Ok(QueryPage {
             rows: answer,
@@ -116,13 +119,13 @@ impl Engine {
             range,
             metrics,
             index: report,
-            touches,
+            renewals,
         })
     }
 }
 
-/// Returns what tokens of a query are bound to: what its rows' positions depend on, and the part of the container that it
-/// reads, in whatever way a request names it.
+/// Returns what tokens of a query are bound to: what its rows' positions depend on, and the part of the container
+/// that it reads, however a request names it.
 fn binding(query: &Query, scope: &Scope, partitions: &[Arc<Partition>]) -> u64 {
     let mut bytes = query.resume_fingerprint().to_be_bytes().to_vec();
     for partition in partitions {
@@ -138,11 +141,16 @@ fn binding(query: &Query, scope: &Scope, partitions: &[Arc<Partition>]) -> u64 {
     fingerprint(&bytes)
 }
 
-/// What a query wants of a partition.
-fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_>) -> Wish<'q> {
-    let definition = &desk.container.definition.partition_key;
-    let range = scope.range.as_ref().map(|range| desk.partition.range.intersect(range));
-    let range = range.filter(|range| *range != desk.partition.range);
+/// Returns what a query needs from a partition.
+fn partition_query<'q>(
+    query: &Query,
+    analysis: &'q Analysis,
+    scope: &Scope,
+    ctx: &QueryContext<'_>,
+) -> PartitionQuery<'q> {
+    let definition = &ctx.container.definition.partition_key;
+    let range = scope.range.as_ref().map(|range| ctx.partition.range.intersect(range));
+    let range = range.filter(|range| *range != ctx.partition.range);
     let (condition, scope_is_told) = match &scope.key {
         None => (analysis.condition.clone(), true),
         Some(key) => within(&analysis.condition, definition, key),
@@ -153,7 +161,7 @@ fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_
         Sorting::Unsorted if query.is_streaming(query::Arrival::Any) => Purpose::Show,
         _ => Purpose::Gather,
     };
-    Wish {
+    PartitionQuery {
         condition,
         exact: analysis.exact && scope_is_told && range.is_none(),
         unscoped: scope.key.is_none() && range.is_none(),
@@ -169,7 +177,7 @@ fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_
     }
 }
 
-/// A condition on the items of a partition key, and whether it says all of that.
+/// Returns a condition on the items of a partition key, and whether it is exact.
 fn within(
     condition: &Condition,
     definition: &PartitionKeyDefinition,
@@ -180,7 +188,7 @@ fn within(
     if definition.system_key {
         return (condition.clone(), false);
     }
-    let mut told = true;
+    let mut indexed = true;
     let mut parts = match condition {
         Condition::Nothing => return (Condition::Nothing, true),
         Condition::Everything => Vec::new(),
@@ -190,7 +198,7 @@ fn within(
     for (path, part) in definition.paths.iter().zip(key.parts()) {
         let path: Vec<Step> = path.segments().iter().cloned().map(Step::Name).collect();
         match (part, part.view()) {
-            (KeyPart::Number(number), _) if number.abs() >= EXACT => told = false,
+            (KeyPart::Number(number), _) if number.abs() >= EXACT => indexed = false,
             (_, Some(value)) => parts.push(Condition::Leaf(Leaf::equal(path, value))),
             (_, None) => parts.push(Condition::Leaf(Leaf::no_scalar(path))),
         }
@@ -200,10 +208,10 @@ fn within(
         1 => parts.swap_remove(0),
         _ => Condition::All(parts),
     };
-    (condition, told)
+    (condition, indexed)
 }
 
-/// The keys of `known` that lie within the prefix `key`, or `key` itself.
+/// Returns the keys of `known` within the prefix `key`, or `key` itself.
 fn narrow(known: Option<Vec<PartitionKey>>, key: &PartitionKey) -> Vec<PartitionKey> {
     match known {
         None => vec![key.clone()],

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   /a = 1      3     7  8        15
-//!   /b = 2         5  7        9  15        All: 7, 15       a stream that is behind jumps to where the others are
-//!   /c = 3      3           8                Any: 3, 7, 8, 15  ...
+//!   /b = 2         5  7        9  15        intersection: 7, 15       a stream that is behind skips to the others
+//!   /c = 3      3           8               union: 3, 7, 8, 15  ...
 //! ```
 //!
-//! A *rank* is the number itself, or its complement where the numbers are wanted in descending order, so that every
-//! stream ascends. The dead are passed over inside the streams, so whatever is built of streams sees the living only and
-//! does the same work whether or not the purge has run.
+//! A *rank* is the number itself, or its complement where descending order is requested, so that every stream
+//! ascends. Expired entries are skipped inside the streams, so whatever is built of streams sees only living items
+//! and does the same work whether or not the purge has run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,39 +16,39 @@ use std::collections::BinaryHeap;
 use document::ItemNumber;
 use storage::{Direction, KeyRange, Keyspace, Scan};
 
-use super::desk::Desk;
-use crate::error::Result;
+use super::context::QueryContext;
 use crate::index::IndexEntry;
+use crate::types::error::Result;
 
-/// Entries that are passed one by one before a stream jumps.
+/// Entries that are passed one by one before a stream seeks.
 const STEPS_BEFORE_JUMP: usize = 8;
 
-/// A living item that a stream has come to.
+/// A living item that a stream returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) rank: u64,
-    /// Whether the item surely is what the stream is about; otherwise it has to be asked.
+    /// Whether the item certainly meets the stream's condition; otherwise it has to be read.
     pub(super) exact: bool,
 }
 
-/// What a stream has next.
+/// The next step of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// A living item.
     Found(Candidate),
-    /// Nothing below this rank, but the page has come to its end.
+    /// Nothing below this rank, but the page ends.
     Pause(u64),
     /// Nothing more.
     End,
 }
 
 /// An ascending stream of living items.
-pub(super) trait Numbers {
-    /// The first item at or behind a rank. Calls may only go forward.
+pub(super) trait NumberStream {
+    /// Returns the first item at or behind a rank. Ranks must not decrease from call to call.
     fn seek(&mut self, from: u64) -> Result<Next>;
 }
 
-/// The rank of a number.
+/// Returns the rank of a number.
 pub(super) fn rank(number: ItemNumber, direction: Direction) -> u64 {
     match direction {
         Direction::Forward => number.0,
@@ -56,7 +56,7 @@ pub(super) fn rank(number: ItemNumber, direction: Direction) -> u64 {
     }
 }
 
-/// The number of a rank.
+/// Returns the number of a rank.
 pub(super) fn number(rank: u64, direction: Direction) -> ItemNumber {
     match direction {
         Direction::Forward => ItemNumber(rank),
@@ -64,22 +64,27 @@ pub(super) fn number(rank: u64, direction: Direction) -> ItemNumber {
     }
 }
 
-/// The index entries behind one prefix, which nothing follows but the number.
+/// The index entries behind one prefix, which only the number follows.
 pub(super) struct Entries<'a> {
-    desk: &'a Desk<'a>,
+    ctx: &'a QueryContext<'a>,
     prefix: Vec<u8>,
     direction: Direction,
     exact: bool,
     scan: Option<Scan<'a>>,
-    /// Where it stands, if there is a living item.
+    /// The rank of the current living item, if there is one.
     head: Option<u64>,
     ended: bool,
 }
 
 impl<'a> Entries<'a> {
-    /// The stream; `exact` if every entry is what it looks like.
-    pub(super) fn new(desk: &'a Desk<'a>, prefix: Vec<u8>, direction: Direction, exact: bool) -> Entries<'a> {
-        Entries { desk, prefix, direction, exact, scan: None, head: None, ended: false }
+    /// Creates the stream; `exact` if every entry certainly meets its condition.
+    pub(super) fn new(
+        ctx: &'a QueryContext<'a>,
+        prefix: Vec<u8>,
+        direction: Direction,
+        exact: bool,
+    ) -> Entries<'a> {
+        Entries { ctx, prefix, direction, exact, scan: None, head: None, ended: false }
     }
 
     fn open(&self, from: u64) -> Scan<'a> {
@@ -90,11 +95,11 @@ impl<'a> Entries<'a> {
             Direction::Forward => range.start = std::ops::Bound::Included(bound),
             Direction::Backward => range.end = std::ops::Bound::Included(bound),
         }
-        self.desk.view.snapshot.scan(Keyspace::Index, range, self.direction)
+        self.ctx.view.snapshot.scan(Keyspace::Index, range, self.direction)
     }
 }
 
-impl Numbers for Entries<'_> {
+impl NumberStream for Entries<'_> {
     fn seek(&mut self, from: u64) -> Result<Next> {
         if let Some(head) = self.head.filter(|head| *head >= from) {
             return Ok(Next::Found(Candidate { rank: head, exact: self.exact }));
@@ -114,18 +119,18 @@ impl Numbers for Entries<'_> {
             };
             let (key, value) = entry?;
             let entry = IndexEntry::decode(self.prefix.len(), &key, &value)?;
-            self.desk.work.look()?;
+            self.ctx.work.look()?;
             let rank = rank(entry.number, self.direction);
             if rank < from {
                 passed += 1;
                 continue;
             }
-            if self.desk.is_living(entry.number, &entry.mark)? {
-                self.desk.work.touch();
+            if self.ctx.is_living(entry.number, &entry.mark)? {
+                self.ctx.work.count_entry();
                 self.head = Some(rank);
                 return Ok(Next::Found(Candidate { rank, exact: self.exact }));
             }
-            if self.desk.work.is_spent() {
+            if self.ctx.work.is_spent() {
                 return Ok(Next::Pause(rank.saturating_add(1)));
             }
         }
@@ -149,17 +154,17 @@ impl Collected {
     }
 }
 
-impl Numbers for Collected {
+impl NumberStream for Collected {
     fn seek(&mut self, from: u64) -> Result<Next> {
         self.at += self.candidates[self.at..].partition_point(|candidate| candidate.rank < from);
         Ok(self.candidates.get(self.at).map_or(Next::End, |candidate| Next::Found(*candidate)))
     }
 }
 
-/// Items that are in every one of several streams.
-pub(super) struct Both<'a>(pub(super) Vec<Box<dyn Numbers + 'a>>);
+/// The intersection of several streams.
+pub(super) struct Intersection<'a>(pub(super) Vec<Box<dyn NumberStream + 'a>>);
 
-impl Numbers for Both<'_> {
+impl NumberStream for Intersection<'_> {
     fn seek(&mut self, from: u64) -> Result<Next> {
         let mut target = from;
         'again: loop {
@@ -179,23 +184,23 @@ impl Numbers for Both<'_> {
     }
 }
 
-/// Items that are in at least one of several streams.
-pub(super) struct Either<'a> {
-    streams: Vec<Box<dyn Numbers + 'a>>,
-    /// Where each stream stands, the one that is farthest behind on top: rank, whether it is inexact, stream.
+/// The union of several streams.
+pub(super) struct Union<'a> {
+    streams: Vec<Box<dyn NumberStream + 'a>>,
+    /// The current item of each stream, the smallest rank on top: rank, whether it is inexact, stream.
     heads: BinaryHeap<Reverse<(u64, bool, usize)>>,
     /// Streams that have not begun, or that paused.
     waiting: Vec<usize>,
 }
 
-impl<'a> Either<'a> {
-    pub(super) fn new(streams: Vec<Box<dyn Numbers + 'a>>) -> Either<'a> {
+impl<'a> Union<'a> {
+    pub(super) fn new(streams: Vec<Box<dyn NumberStream + 'a>>) -> Union<'a> {
         let waiting = (0..streams.len()).collect();
-        Either { streams, heads: BinaryHeap::new(), waiting }
+        Union { streams, heads: BinaryHeap::new(), waiting }
     }
 }
 
-impl Numbers for Either<'_> {
+impl NumberStream for Union<'_> {
     fn seek(&mut self, from: u64) -> Result<Next> {
         while let Some(Reverse((rank, _, stream))) = self.heads.peek().copied()
             && rank < from
@@ -215,7 +220,7 @@ impl Numbers for Either<'_> {
             }
         }
         match (self.heads.peek(), pause) {
-            // Of several streams at one item, one that is sure is enough, and it is on top.
+            // Of several streams at one item, one exact stream is enough, and it is on top.
             (Some(Reverse((rank, inexact, _))), pause) if pause.is_none_or(|bound| *rank < bound) => {
                 Ok(Next::Found(Candidate { rank: *rank, exact: !inexact }))
             }
@@ -229,10 +234,10 @@ impl Numbers for Either<'_> {
 mod tests {
     use super::*;
 
-    /// A stream that pauses once, before it comes to the given rank.
-    struct Pausing<'a>(Box<dyn Numbers + 'a>, Option<u64>);
+    /// A stream that pauses once, before it reaches the given rank.
+    struct Pausing<'a>(Box<dyn NumberStream + 'a>, Option<u64>);
 
-    impl Numbers for Pausing<'_> {
+    impl NumberStream for Pausing<'_> {
         fn seek(&mut self, from: u64) -> Result<Next> {
             match self.1.take_if(|bound| *bound > from) {
                 Some(bound) => Ok(Next::Pause(bound)),
@@ -241,11 +246,11 @@ mod tests {
         }
     }
 
-    fn stream(ranks: &[u64], exact: bool) -> Box<dyn Numbers> {
+    fn stream(ranks: &[u64], exact: bool) -> Box<dyn NumberStream> {
         Box::new(Collected::new(ranks.iter().map(|&rank| Candidate { rank, exact }).collect()))
     }
 
-    fn all(mut stream: impl Numbers) -> Vec<(u64, bool)> {
+    fn all(mut stream: impl NumberStream) -> Vec<(u64, bool)> {
         let (mut found, mut from) = (Vec::new(), 0);
         while let Next::Found(Candidate { rank, exact }) = stream.seek(from).expect("no store to fail") {
             found.push((rank, exact));
@@ -256,26 +261,27 @@ mod tests {
 
     #[test]
     fn streams_meet_where_all_of_them_are() {
-        let both = Both(vec![stream(&[3, 7, 8, 15], true), stream(&[5, 7, 9, 15], false)]);
+        let both = Intersection(vec![stream(&[3, 7, 8, 15], true), stream(&[5, 7, 9, 15], false)]);
         assert_eq!(all(both), [(7, false), (15, false)]);
-        assert_eq!(all(Both(vec![stream(&[1, 2], true), stream(&[], true)])), []);
+        assert_eq!(all(Intersection(vec![stream(&[1, 2], true), stream(&[], true)])), []);
     }
 
     #[test]
     fn streams_together_have_each_item_once_and_the_surest_word_counts() {
-        let either = Either::new(vec![stream(&[3, 7], false), stream(&[7, 8], true), stream(&[3], true)]);
+        let either = Union::new(vec![stream(&[3, 7], false), stream(&[7, 8], true), stream(&[3], true)]);
         assert_eq!(all(either), [(3, true), (7, true), (8, true)]);
     }
 
     #[test]
     fn a_pause_loses_nothing_that_comes_before_it() {
         let pausing = Pausing(stream(&[2, 9], true), Some(6));
-        let mut either = Either::new(vec![Box::new(pausing), stream(&[4, 7], true)]);
+        let mut either = Union::new(vec![Box::new(pausing), stream(&[4, 7], true)]);
         let found = |rank| Next::Found(Candidate { rank, exact: true });
         assert_eq!(either.seek(3), Ok(found(4)));
         assert_eq!(either.seek(5), Ok(found(7)));
         assert_eq!(either.seek(8), Ok(found(9)));
-        let mut both = Both(vec![stream(&[4, 7], true), Box::new(Pausing(stream(&[7], true), Some(6)))]);
+        let mut both =
+            Intersection(vec![stream(&[4, 7], true), Box::new(Pausing(stream(&[7], true), Some(6)))]);
         assert_eq!(both.seek(0), Ok(Next::Pause(6)));
         assert_eq!(both.seek(6), Ok(found(7)));
     }

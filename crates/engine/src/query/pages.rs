@@ -1,4 +1,4 @@
-//! Taking items into a page: as they come, in the order of an index, sorted in memory, or by rank.
+//! Takes items into a page: in the order of their source, in the order of an index, sorted in memory, or by rank.
 
 use document::ItemNumber;
 use query::{
@@ -8,27 +8,28 @@ use query::{
 use storage::Direction;
 
 use super::by_composite::{self, leaf_at};
-use super::by_path::{PathWalk, Start, Walk};
-use super::by_stamp::StampWalk;
-use super::choose::{Chosen, Purpose, choose, estimate};
-use super::desk::Desk;
-use super::numbers::Numbers as _;
+use super::by_path::{CursorStart, PathCursor, SortedCursor};
+use super::by_timestamp::TimestampCursor;
+use super::choose::{ChosenPlan, Purpose, choose, estimate};
+use super::context::QueryContext;
+use super::numbers::NumberStream as _;
+use super::partition_query;
 use super::refine::{self, Merged, Refined, Sorted};
 use super::report::Report;
 use super::row::Covered;
-use super::sources::{Arriving, Coming, Everything, Source as _};
-use super::wish;
+use super::sources::{FullScan, Source as _, SourceItem, SourceStep};
 use super::work::Work;
-use crate::container::Container;
-use crate::continuation::{self, KEY_BYTES_MAX, Position, QueryToken, ShortenedKey};
-use crate::error::{Error, Result};
-use crate::header::Record;
-use crate::item::Item;
+use crate::access::continuation::{self, KEY_BYTES_MAX, Position, QueryToken, ShortenedKey};
+use crate::access::read::in_scope;
+use crate::access::renewal::SlidingRenewal;
+use crate::catalog::container::Container;
+use crate::expiry::header::Record;
+use crate::expiry::item::Item;
 use crate::keys::PartitionId;
-use crate::limits::PAGE_BYTES_MAX;
-use crate::operation::{IndexUse, QueryMetrics, QueryRequest};
-use crate::read::in_scope;
-use crate::touch::Touch;
+use crate::query::request::QueryRequest;
+use crate::types::error::{Error, Result};
+use crate::types::limits::PAGE_BYTES_MAX;
+use crate::types::request::{IndexUse, QueryMetrics};
 
 /// One request.
 pub(super) struct Paging<'a> {
@@ -42,64 +43,72 @@ pub(super) struct Paging<'a> {
     pub(super) binding: u64,
 }
 
-/// A page and what it took.
+/// A page and its metrics.
 pub(super) struct Outcome {
     pub(super) answer: Vec<Vec<u8>>,
     pub(super) token: Option<QueryToken>,
     pub(super) metrics: QueryMetrics,
     pub(super) report: IndexUse,
-    pub(super) touches: Vec<Touch>,
+    pub(super) renewals: Vec<SlidingRenewal>,
 }
 
-/// What a page has come to so far.
+/// The state of a page so far.
 #[derive(Default)]
 struct Progress {
     metrics: QueryMetrics,
     report: Report,
-    touches: Vec<Touch>,
+    renewals: Vec<SlidingRenewal>,
 }
 
-/// Where a page ends that is not the last one.
+/// The end of a page that is not the last one.
 struct Stop {
     partition: PartitionId,
     position: Option<Position>,
-    /// The key of the last item dealt with, where it is not the one of the last row.
+    /// The key of the last visited item, where it differs from that of the last row.
     after: Option<Vec<u8>>,
     in_memory: bool,
 }
 
 impl<'a> Paging<'a> {
-    /// Makes the page.
-    pub(super) fn page(&self, desks: &'a [Desk<'a>], token: Option<QueryToken>) -> Result<Outcome> {
+    /// Returns the page.
+    pub(super) fn page(
+        &self,
+        contexts: &'a [QueryContext<'a>],
+        token: Option<QueryToken>,
+    ) -> Result<Outcome> {
         let mut progress = Progress::default();
-        progress.report.consider(self.analysis, desks);
+        progress.report.consider(self.analysis, contexts);
         if !self.query.reads_items() {
             let answer = self.run(Arrival::Any, token.map(|token| token.resume)).finish()?;
             return Ok(self.outcome(answer, None, progress));
         }
-        let token = self.resumed(desks, token)?;
+        let token = self.resumed(contexts, token)?;
         if self.query.is_ranked() {
-            return self.ranked(desks, token, progress);
+            return self.ranked(contexts, token, progress);
         }
         if let Sorting::Paths(keys) = &self.analysis.sorting
             && self.query.is_streaming(Arrival::InOrder)
             && !token.as_ref().is_some_and(|token| token.in_memory)
-            && !self.is_worth_sorting(desks, keys)?
-            && let Some(walks) = self.walks(desks, keys, token.as_ref(), &mut progress)?
+            && !self.is_worth_sorting(contexts, keys)?
+            && let Some(walks) = self.walks(contexts, keys, token.as_ref(), &mut progress)?
         {
-            return self.in_order(desks, Merged::new(walks), token, progress);
+            return self.in_order(contexts, Merged::new(walks), token, progress);
         }
         if self.query.is_streaming(Arrival::Any) {
-            return self.stream(desks, token, progress);
+            return self.stream(contexts, token, progress);
         }
-        self.all_at_once(desks, token, progress)
+        self.all_at_once(contexts, token, progress)
     }
 
-    /// The token, or what a client says about where it wants to go on.
-    fn resumed(&self, desks: &[Desk<'_>], token: Option<QueryToken>) -> Result<Option<QueryToken>> {
+    /// Returns the token, or the position that a client's resume filter names.
+    fn resumed(
+        &self,
+        contexts: &[QueryContext<'_>],
+        token: Option<QueryToken>,
+    ) -> Result<Option<QueryToken>> {
         if let Some(mut token) = token {
             if let Some(shortened) = token.shortened.take() {
-                token.resume.after = Some(self.lengthened(desks, shortened)?);
+                token.resume.after = Some(self.lengthened(contexts, shortened)?);
             }
             return Ok(Some(token));
         }
@@ -119,21 +128,21 @@ impl<'a> Paging<'a> {
             after.extend_from_slice(&[0xFF; 12][..if filter.number.is_some() { 4 } else { 12 }]);
         }
         let resume = Resume { passed: 0, within: None, after: Some(after) };
-        let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
+        let partition = contexts.first().map_or(PartitionId(0), |ctx| ctx.partition.id);
         let (binding, position, shortened, in_memory) = (self.binding, None, None, false);
         Ok(Some(QueryToken { binding, partition, position, resume, shortened, in_memory }))
     }
 
-    /// The whole of a key that was too long for a token: from the item, or, if that has gone or changed, as much as the
-    /// token has; rows that begin so are shown again rather than lost.
-    fn lengthened(&self, desks: &[Desk<'_>], shortened: ShortenedKey) -> Result<Vec<u8>> {
+    /// Returns the whole of a key that was too long for a token: from the item, or, if that is gone or has changed,
+    /// the part that the token has. Then rows that begin with it are shown again rather than lost.
+    fn lengthened(&self, contexts: &[QueryContext<'_>], shortened: ShortenedKey) -> Result<Vec<u8>> {
         let Sorting::Paths(keys) = &self.analysis.sorting else { return Ok(shortened.head) };
         let [tie @ .., _, _, _, _] = shortened.tail;
         let descends = keys.first().is_some_and(|key| key.descending);
         let rank = u64::from_be_bytes(tie);
         let number = ItemNumber(if descends { !rank } else { rank });
-        let Some((desk, record)) = find(desks, number)? else { return Ok(shortened.head) };
-        let mut key = refine::sort_key(desk, keys, record);
+        let Some((ctx, record)) = find(contexts, number)? else { return Ok(shortened.head) };
+        let mut key = refine::sort_key(ctx, keys, record);
         key.extend_from_slice(&shortened.tail);
         Ok(if shortened.is_of(&key) { key } else { shortened.head })
     }
@@ -145,7 +154,7 @@ impl<'a> Paging<'a> {
 
     fn outcome(&self, answer: Answer, stop: Option<Stop>, mut progress: Progress) -> Outcome {
         let metrics = &mut progress.metrics;
-        metrics.index_entries = self.work.touched();
+        metrics.index_entries = self.work.index_entries();
         metrics.output_items = answer.rows.len() as u64;
         metrics.output_bytes = answer.rows.iter().map(|row| row.len() as u64).sum();
         let token = answer.resume.zip(stop).map(|(mut resume, stop)| {
@@ -159,14 +168,14 @@ impl<'a> Paging<'a> {
                 in_memory: stop.in_memory,
             }
         });
-        let Progress { metrics, report, touches } = progress;
-        Outcome { answer: answer.rows, token, metrics, report: report.finish(), touches }
+        let Progress { metrics, report, renewals } = progress;
+        Outcome { answer: answer.rows, token, metrics, report: report.finish(), renewals }
     }
 
     /// Shows rows as the items come.
     fn stream(
         &self,
-        desks: &'a [Desk<'a>],
+        contexts: &'a [QueryContext<'a>],
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
@@ -176,24 +185,24 @@ impl<'a> Paging<'a> {
             None => (None, None),
         };
         let mut run = self.run(Arrival::Any, resume);
-        for desk in desks {
-            if place.as_ref().is_some_and(|(partition, _)| *partition != desk.partition.id) {
+        for ctx in contexts {
+            if place.as_ref().is_some_and(|(partition, _)| *partition != ctx.partition.id) {
                 continue;
             }
             let mut dealt_with = place.take().and_then(|(_, position)| position);
-            let wish = wish(self.query, self.analysis, &self.request.scope, desk);
-            let mut chosen = choose(desk, &wish, dealt_with.clone())?;
+            let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
+            let mut chosen = choose(ctx, &partition_query, dealt_with.clone())?;
             progress.report.use_paths(&chosen.used);
             let stop =
-                |position| Stop { partition: desk.partition.id, position, after: None, in_memory: false };
+                |position| Stop { partition: ctx.partition.id, position, after: None, in_memory: false };
             loop {
                 match chosen.source.next()? {
-                    Coming::End => break,
-                    Coming::Pause(position) => {
+                    SourceStep::End => break,
+                    SourceStep::Pause(position) => {
                         return Ok(self.outcome(run.pause()?, Some(stop(Some(position))), progress));
                     }
-                    Coming::Item(mut arriving) => {
-                        match self.take(&mut run, desk, &chosen, &mut arriving, &mut progress)? {
+                    SourceStep::Item(mut arriving) => {
+                        match self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? {
                             Flow::More => dealt_with = Some(arriving.position),
                             Flow::Full => {
                                 return Ok(self.outcome(run.finish()?, Some(stop(dealt_with)), progress));
@@ -213,77 +222,80 @@ impl<'a> Paging<'a> {
         Ok(self.outcome(run.finish()?, None, progress))
     }
 
-    /// Lets all items go by before the first row is shown.
+    /// Visits all items before the first row is shown.
     fn all_at_once(
         &self,
-        desks: &'a [Desk<'a>],
+        contexts: &'a [QueryContext<'a>],
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
         let in_memory = token.as_ref().is_some_and(|token| token.in_memory);
         let mut run = self.run(Arrival::Any, token.map(|token| token.resume));
-        'all: for desk in desks {
-            let wish = wish(self.query, self.analysis, &self.request.scope, desk);
-            if wish.purpose == Purpose::Count && wish.exact && wish.condition == Condition::Everything {
-                run.push_count(desk.view.usage()?.living.items);
+        'all: for ctx in contexts {
+            let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
+            if partition_query.purpose == Purpose::Count
+                && partition_query.exact
+                && partition_query.condition == Condition::Everything
+            {
+                run.push_count(ctx.view.usage()?.living.items);
                 continue;
             }
-            let mut chosen = choose(desk, &wish, None)?;
+            let mut chosen = choose(ctx, &partition_query, None)?;
             progress.report.use_paths(&chosen.used);
-            while let Coming::Item(mut arriving) = chosen.source.next()? {
-                if self.take(&mut run, desk, &chosen, &mut arriving, &mut progress)? == Flow::Enough {
+            while let SourceStep::Item(mut arriving) = chosen.source.next()? {
+                if self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? == Flow::Enough {
                     break 'all;
                 }
             }
         }
-        let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
+        let partition = contexts.first().map_or(PartitionId(0), |ctx| ctx.partition.id);
         let stop = Stop { partition, position: None, after: None, in_memory };
         let answer = run.finish()?;
         self.bound_key(&answer)?;
         Ok(self.outcome(answer, Some(stop), progress))
     }
 
-    /// Takes one item, from its entry alone where that will do.
+    /// Takes one item, from its entry alone where that is enough.
     fn take(
         &self,
         run: &mut Run<'_>,
-        desk: &Desk<'_>,
-        chosen: &Chosen<'_>,
-        arriving: &mut Arriving,
+        ctx: &QueryContext<'_>,
+        chosen: &ChosenPlan<'_>,
+        arriving: &mut SourceItem,
         progress: &mut Progress,
     ) -> Result<Flow> {
         if chosen.exact && arriving.exact && self.query.counts_only() {
             run.push_count(1);
             return Ok(Flow::More);
         }
-        if let (Some(path), Some(told)) = (&chosen.covers, &arriving.told) {
-            return Ok(run.push(&Covered { path, told }, arriving.number.0)?);
+        if let (Some(path), Some(indexed)) = (&chosen.covers, &arriving.indexed) {
+            return Ok(run.push(&Covered { path, indexed }, arriving.number.0)?);
         }
         let record = match arriving.record.take() {
             Some(record) => Some(record),
-            None => desk.load(arriving.number)?,
+            None => ctx.load(arriving.number)?,
         };
-        self.take_record(run, desk, record, progress)
+        self.take_record(run, ctx, record, progress)
     }
 
     fn take_record(
         &self,
         run: &mut Run<'_>,
-        desk: &Desk<'_>,
+        ctx: &QueryContext<'_>,
         record: Option<Record>,
         progress: &mut Progress,
     ) -> Result<Flow> {
         let Some(record) = record else { return Ok(Flow::More) };
-        if !in_scope(&self.request.scope, self.container, desk.partition, &record) {
+        if !in_scope(&self.request.scope, self.container, ctx.partition, &record) {
             return Ok(Flow::More);
         }
         let (number, size, rows) = (record.number.0, record.size(), run.rows());
-        let touch = self.touch_of(desk, &record);
+        let renewal = self.renewal_of(ctx, &record);
         let flow = run.push(&Item::new(self.container.rid, record), number)?;
         if run.rows() > rows {
-            progress.touches.extend(touch);
+            progress.renewals.extend(renewal);
         }
-        // The item that did not fit will be loaded for the page it is on.
+        // An item that did not fit is loaded for the page it is on.
         if flow != Flow::Full {
             progress.metrics.loaded_items += 1;
             progress.metrics.loaded_bytes += size;
@@ -291,17 +303,18 @@ impl<'a> Paging<'a> {
         Ok(flow)
     }
 
-    /// The countdown that showing an item restarts: a query for whole items of known ids is how clients read many (T33).
-    fn touch_of(&self, desk: &Desk<'_>, record: &Record) -> Option<Touch> {
-        let partition = &self.container.partitions[desk.partition.index];
-        let touch = Touch::of(partition, &desk.view.gate, record.number, &record.header)?;
-        (self.analysis.access.ids.is_some() && self.query.selects_items()).then_some(touch)
+    /// Returns the renewal that showing an item calls for: clients read many items by a query for whole items of
+    /// known ids (T33).
+    fn renewal_of(&self, ctx: &QueryContext<'_>, record: &Record) -> Option<SlidingRenewal> {
+        let partition = &self.container.partitions[ctx.partition.index];
+        let renewal = SlidingRenewal::of(partition, &ctx.view.gate, record.number, &record.header)?;
+        (self.analysis.access.ids.is_some() && self.query.selects_items()).then_some(renewal)
     }
 
-    /// Shows rows in the order in which the indexes have them.
+    /// Shows rows in the order of the indexes.
     fn in_order(
         &self,
-        desks: &'a [Desk<'a>],
+        contexts: &'a [QueryContext<'a>],
         mut merged: Merged<'a>,
         token: Option<QueryToken>,
         mut progress: Progress,
@@ -313,7 +326,7 @@ impl<'a> Paging<'a> {
         let covers = self.covered_key();
         let mut dealt_with: Option<Vec<u8>> = None;
         let stop = |after, in_memory| {
-            let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
+            let partition = contexts.first().map_or(PartitionId(0), |ctx| ctx.partition.id);
             Some(Stop { partition, position: None, after, in_memory })
         };
         loop {
@@ -326,15 +339,15 @@ impl<'a> Paging<'a> {
                     return Ok(self.outcome(run.pause()?, stop(after, false), progress));
                 }
                 Sorted::Item(mut passing) => {
-                    let desk = &desks[at];
-                    let flow = if let (Some(path), Some(told)) = (&covers, &passing.told) {
-                        run.push(&Covered { path, told }, passing.number.0)?
+                    let ctx = &contexts[at];
+                    let flow = if let (Some(path), Some(indexed)) = (&covers, &passing.indexed) {
+                        run.push(&Covered { path, indexed }, passing.number.0)?
                     } else {
                         let record = match passing.record.take() {
                             Some(record) => Some(record),
-                            None => desk.load(passing.number)?,
+                            None => ctx.load(passing.number)?,
                         };
-                        self.take_record(&mut run, desk, record, &mut progress)?
+                        self.take_record(&mut run, ctx, record, &mut progress)?
                     };
                     match flow {
                         Flow::More => dealt_with = Some(item_key(&passing.sort, passing.rank)),
@@ -343,7 +356,7 @@ impl<'a> Paging<'a> {
                         }
                         Flow::Enough => return Ok(self.outcome(run.finish()?, None, progress)),
                     }
-                    // A walk may begin with what earlier pages have shown, and must get behind that.
+                    // A cursor may begin with what earlier pages have shown, and must get past that.
                     if self.work.is_spent() && dealt_with > before {
                         return Ok(self.outcome(run.pause()?, stop(dealt_with, false), progress));
                     }
@@ -352,7 +365,7 @@ impl<'a> Paging<'a> {
         }
     }
 
-    /// The path whose value alone answers a query that is walked in its order.
+    /// Returns the path whose value alone answers a query that is read in its order.
     fn covered_key(&self) -> Option<Vec<query::Segment>> {
         let references = &self.analysis.references;
         let Sorting::Paths(keys) = &self.analysis.sorting else { return None };
@@ -363,10 +376,10 @@ impl<'a> Paging<'a> {
         (alone && references.paths.contains(&path)).then_some(path)
     }
 
-    /// Whether so few items match that sorting them costs less than walking in order past those that do not.
-    fn is_worth_sorting(&self, desks: &[Desk<'_>], keys: &[SortPath]) -> Result<bool> {
-        let Some(first) = desks.first() else { return Ok(false) };
-        let condition = wish(self.query, self.analysis, &self.request.scope, first).condition;
+    /// Returns whether so few items match that sorting them costs less than reading in order past those that do not.
+    fn is_worth_sorting(&self, contexts: &[QueryContext<'_>], keys: &[SortPath]) -> Result<bool> {
+        let Some(first) = contexts.first() else { return Ok(false) };
+        let condition = partition_query(self.query, self.analysis, &self.request.scope, first).condition;
         let by_first = keys.first().and_then(|key| leaf_at(&condition, &key.path));
         let only_by_first =
             matches!((&condition, by_first), (Condition::Leaf(leaf), Some(first)) if leaf == first);
@@ -376,33 +389,33 @@ impl<'a> Paging<'a> {
             return Ok(false);
         }
         let mut living = 0;
-        for desk in desks {
-            living += desk.view.usage()?.living.items;
+        for ctx in contexts {
+            living += ctx.view.usage()?.living.items;
         }
         let tuning = &self.work.tuning;
-        // With `n` of them spread evenly, a page of `p` rows walks past `p * living / n` items.
+        // With `n` of them spread evenly, a page of `p` rows reads past `p * living / n` items.
         let even = (self.request.max_items as u64).saturating_mul(living).isqrt();
         let most = usize::try_from(even).unwrap_or(usize::MAX).clamp(tuning.probe, tuning.sort_probe);
         let mut matching = 0;
-        for desk in desks {
-            let Some(count) = estimate(desk, &condition, most)? else { return Ok(false) };
+        for ctx in contexts {
+            let Some(count) = estimate(ctx, &condition, most)? else { return Ok(false) };
             matching += count;
         }
         Ok(matching < most)
     }
 
-    /// A walk in the query's order for every partition; none if one of them has no index for it.
+    /// Returns a cursor in the query's order for every partition, or `None` if one of them has no index for it.
     fn walks(
         &self,
-        desks: &'a [Desk<'a>],
+        contexts: &'a [QueryContext<'a>],
         keys: &'a [SortPath],
         token: Option<&QueryToken>,
         progress: &mut Progress,
     ) -> Result<Option<Vec<Refined<'a>>>> {
         let after = token.and_then(|token| token.resume.after.as_deref());
-        let mut walks = Vec::with_capacity(desks.len());
-        for desk in desks {
-            let Some(walk) = self.walk(desk, keys, after, progress)? else { return Ok(None) };
+        let mut walks = Vec::with_capacity(contexts.len());
+        for ctx in contexts {
+            let Some(walk) = self.walk(ctx, keys, after, progress)? else { return Ok(None) };
             walks.push(walk);
         }
         Ok(Some(walks))
@@ -410,44 +423,45 @@ impl<'a> Paging<'a> {
 
     fn walk(
         &self,
-        desk: &'a Desk<'a>,
+        ctx: &'a QueryContext<'a>,
         keys: &'a [SortPath],
         after: Option<&[u8]>,
         progress: &mut Progress,
     ) -> Result<Option<Refined<'a>>> {
-        let wish = wish(self.query, self.analysis, &self.request.scope, desk);
-        let plan = desk.index.as_ref().and_then(|index| by_composite::plan(index, &wish.condition, keys));
+        let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
+        let plan =
+            ctx.index.as_ref().and_then(|index| by_composite::plan(index, &partition_query.condition, keys));
         if let (Some(index), Some(plan)) =
-            (&desk.index, plan.filter(|plan| keys.len() > 1 || plan.is_narrower()))
+            (&ctx.index, plan.filter(|plan| keys.len() > 1 || plan.is_narrower()))
         {
             // Outliers are in no composite index.
-            if !matches!(desk.outliers(index, Direction::Forward).seek(0)?, super::numbers::Next::End) {
+            if !matches!(ctx.outliers(index, Direction::Forward).seek(0)?, super::numbers::Next::End) {
                 return Ok(None);
             }
             progress.report.use_composite(&plan);
-            let walk = Box::new(plan.open(desk, index, after));
-            return Ok(Some(Refined::new(desk, walk, keys, plan.ties_in_order)));
+            let walk = Box::new(plan.open(ctx, index, after));
+            return Ok(Some(Refined::new(ctx, walk, keys, plan.ties_in_order)));
         }
         let [key] = keys else { return Ok(None) };
         let direction = if key.descending { Direction::Backward } else { Direction::Forward };
         let start = after.and_then(|after| start(after, key));
-        let walk: Box<dyn Walk + 'a> = if key.path == ["_ts"] {
-            Box::new(StampWalk::open(desk, wish.stamps, direction, start.as_ref()))
+        let walk: Box<dyn SortedCursor + 'a> = if key.path == ["_ts"] {
+            Box::new(TimestampCursor::open(ctx, partition_query.stamps, direction, start.as_ref()))
         } else {
-            let leaf = leaf_at(&wish.condition, &key.path).cloned();
+            let leaf = leaf_at(&partition_query.condition, &key.path).cloned();
             let path = key.path.iter().cloned().map(query::Step::Name).collect();
             let leaf = leaf.unwrap_or_else(|| query::Leaf::any(path));
-            let Some(walk) = PathWalk::open(desk, &leaf, direction, start)? else { return Ok(None) };
+            let Some(walk) = PathCursor::open(ctx, &leaf, direction, start)? else { return Ok(None) };
             progress.report.use_paths(std::slice::from_ref(&leaf.path));
             Box::new(walk)
         };
-        Ok(Some(Refined::new(desk, walk, keys, true)))
+        Ok(Some(Refined::new(ctx, walk, keys, true)))
     }
 
     /// Scores everything that matches, then shows it best first.
     fn ranked(
         &self,
-        desks: &'a [Desk<'a>],
+        contexts: &'a [QueryContext<'a>],
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
@@ -459,11 +473,11 @@ impl<'a> Paging<'a> {
             Some(_) => return Err(continuation::foreign()),
         };
         let mut run = self.run(Arrival::InOrder, resume);
-        let numbers = self.ranking(desks, &mut progress)?;
-        let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
+        let numbers = self.ranking(contexts, &mut progress)?;
+        let partition = contexts.first().map_or(PartitionId(0), |ctx| ctx.partition.id);
         for (at, number) in (0_u64..).zip(numbers).skip(usize::try_from(passed).unwrap_or(usize::MAX)) {
-            let Some((desk, record)) = find(desks, ItemNumber(number))? else { continue };
-            match self.take_record(&mut run, desk, Some(record), &mut progress)? {
+            let Some((ctx, record)) = find(contexts, ItemNumber(number))? else { continue };
+            match self.take_record(&mut run, ctx, Some(record), &mut progress)? {
                 Flow::More => {}
                 Flow::Full => {
                     let position = Some(Position::Ranked(at));
@@ -476,29 +490,29 @@ impl<'a> Paging<'a> {
         Ok(self.outcome(run.finish()?, None, progress))
     }
 
-    /// The numbers of all matching items, best first.
-    fn ranking(&self, desks: &'a [Desk<'a>], progress: &mut Progress) -> Result<Vec<u64>> {
+    /// Returns the numbers of all matching items, best first.
+    fn ranking(&self, contexts: &'a [QueryContext<'a>], progress: &mut Progress) -> Result<Vec<u64>> {
         let Some(mut ranking) = Ranking::of(self.query, self.context) else { return Ok(Vec::new()) };
         if ranking.needs_statistics() {
-            for desk in desks {
-                let mut items = Everything::new(desk, None);
-                while let Coming::Item(arriving) = items.next()? {
-                    if let Some(record) = self.in_scope(desk, arriving.record) {
+            for ctx in contexts {
+                let mut items = FullScan::new(ctx, None);
+                while let SourceStep::Item(arriving) = items.next()? {
+                    if let Some(record) = self.in_scope(ctx, arriving.record) {
                         ranking.observe(&Item::new(self.container.rid, record))?;
                     }
                 }
             }
         }
-        for desk in desks {
-            let wish = wish(self.query, self.analysis, &self.request.scope, desk);
-            let mut chosen = choose(desk, &wish, None)?;
+        for ctx in contexts {
+            let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
+            let mut chosen = choose(ctx, &partition_query, None)?;
             progress.report.use_paths(&chosen.used);
-            while let Coming::Item(arriving) = chosen.source.next()? {
+            while let SourceStep::Item(arriving) = chosen.source.next()? {
                 let record = match arriving.record {
                     Some(record) => Some(record),
-                    None => desk.load(arriving.number)?,
+                    None => ctx.load(arriving.number)?,
                 };
-                if let Some(record) = self.in_scope(desk, record) {
+                if let Some(record) = self.in_scope(ctx, record) {
                     progress.metrics.loaded_items += 1;
                     progress.metrics.loaded_bytes += record.size();
                     ranking.score(&Item::new(self.container.rid, record), arriving.number.0)?;
@@ -508,8 +522,8 @@ impl<'a> Paging<'a> {
         Ok(ranking.finish())
     }
 
-    /// The key of a group or of a distinct row belongs to no item: too long for a token, it ends the query. Better a
-    /// clear word than a client that drops the header.
+    /// Refuses a key of a group or of a distinct row that is too long for a token: it belongs to no item, so it
+    /// cannot be shortened. A clear error is better than a client that drops the header.
     fn bound_key(&self, answer: &Answer) -> Result<()> {
         let sorts_items = matches!(self.analysis.sorting, Sorting::Paths(_));
         let belongs_to_item = sorts_items && self.query.is_streaming(Arrival::InOrder);
@@ -525,28 +539,31 @@ impl<'a> Paging<'a> {
         }
     }
 
-    fn in_scope(&self, desk: &Desk<'_>, record: Option<Record>) -> Option<Record> {
-        record.filter(|record| in_scope(&self.request.scope, self.container, desk.partition, record))
+    fn in_scope(&self, ctx: &QueryContext<'_>, record: Option<Record>) -> Option<Record> {
+        record.filter(|record| in_scope(&self.request.scope, self.container, ctx.partition, record))
     }
 }
 
-/// The living item of that number, in whatever partition.
-fn find<'d, 'a>(desks: &'d [Desk<'a>], number: ItemNumber) -> Result<Option<(&'d Desk<'a>, Record)>> {
-    for desk in desks {
-        if let Some(record) = desk.load(number)? {
-            return Ok(Some((desk, record)));
+/// Returns the living item of that number, in any of the partitions.
+fn find<'d, 'a>(
+    contexts: &'d [QueryContext<'a>],
+    number: ItemNumber,
+) -> Result<Option<(&'d QueryContext<'a>, Record)>> {
+    for ctx in contexts {
+        if let Some(record) = ctx.load(number)? {
+            return Ok(Some((ctx, record)));
         }
     }
     Ok(None)
 }
 
-/// The key behind every row of an item.
+/// Returns the key behind every row of an item.
 fn item_key(sort: &[u8], rank: u64) -> Vec<u8> {
     [sort, &rank.to_be_bytes(), &u32::MAX.to_be_bytes()].concat()
 }
 
-/// Where a walk begins to come to everything behind the key of a row.
-fn start(after: &[u8], key: &SortPath) -> Option<Start> {
+/// Returns where a cursor begins that has to return everything behind the key of a row.
+fn start(after: &[u8], key: &SortPath) -> Option<CursorStart> {
     use document::{decode_key, decode_key_descending};
     let (value, rest) = if key.descending { decode_key_descending(after) } else { decode_key(after) }.ok()?;
     let rank = u64::from_be_bytes(*rest.first_chunk()?);

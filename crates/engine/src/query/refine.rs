@@ -1,28 +1,29 @@
-//! From the order of an index to the order that a query asks for.
+//! Turns the order of an index into the order that a query asks for.
 //!
-//! An index cannot tell all items apart: long strings, arrays and objects are *vague* there, and a composite index may
-//! break ties in another way. Such items stand together, so each group of them is read, sorted by what its items really
-//! hold, and shown then. A group may be too large for that; then the query is sorted in memory, page by page.
+//! An index cannot distinguish all items: long strings, arrays and objects are *vague* there, and a composite index
+//! may break ties in another way. Such items are adjacent, so each group of them is read and sorted by the items'
+//! real values before it is shown. A group may be too large for that; then the query is sorted in memory, page by
+//! page.
 //!
-//! Behind that, walks of several partitions are merged into one.
+//! Finally, the cursors of several partitions are merged into one.
 
 use std::collections::VecDeque;
 
 use document::{encode_key, encode_key_descending};
 use query::SortPath;
 
-use super::by_path::{Passing, Step, Walk};
-use super::desk::Desk;
-use crate::error::Result;
-use crate::header::Record;
-use crate::item::Item;
+use super::by_path::{CursorItem, CursorStep, SortedCursor};
+use super::context::QueryContext;
+use crate::expiry::header::Record;
+use crate::expiry::item::Item;
+use crate::types::error::Result;
 
 /// What comes next in the query's order.
 #[derive(Debug)]
 pub(super) enum Sorted {
     /// A living item; `sort` is exact.
-    Item(Passing),
-    /// The page has come to its end among the dead: nothing living up to here, included.
+    Item(CursorItem),
+    /// The page ends among expired entries: no living item up to here, included.
     Pause(Vec<u8>, u64),
     /// A group is too large: the order must be made in memory.
     Overflow,
@@ -30,30 +31,30 @@ pub(super) enum Sorted {
     End,
 }
 
-/// A walk in the query's order.
+/// A cursor in the query's order.
 pub(super) struct Refined<'a> {
-    desk: &'a Desk<'a>,
-    walk: Box<dyn Walk + 'a>,
+    ctx: &'a QueryContext<'a>,
+    walk: Box<dyn SortedCursor + 'a>,
     keys: &'a [SortPath],
-    /// Whether items with equal keys come in the order of their ranks.
+    /// Whether items with equal keys are in the order of their ranks.
     ties_in_order: bool,
-    /// A group that is in order now.
-    ready: VecDeque<Passing>,
-    /// What the walk has shown already, behind the group.
-    pending: Option<Step>,
+    /// A group that is sorted now.
+    ready: VecDeque<CursorItem>,
+    /// A step that the cursor has already returned, behind the group.
+    pending: Option<CursorStep>,
 }
 
 impl<'a> Refined<'a> {
     pub(super) fn new(
-        desk: &'a Desk<'a>,
-        walk: Box<dyn Walk + 'a>,
+        ctx: &'a QueryContext<'a>,
+        walk: Box<dyn SortedCursor + 'a>,
         keys: &'a [SortPath],
         ties_in_order: bool,
     ) -> Refined<'a> {
-        Refined { desk, walk, keys, ties_in_order, ready: VecDeque::new(), pending: None }
+        Refined { ctx, walk, keys, ties_in_order, ready: VecDeque::new(), pending: None }
     }
 
-    fn step(&mut self) -> Result<Step> {
+    fn step(&mut self) -> Result<CursorStep> {
         match self.pending.take() {
             Some(step) => Ok(step),
             None => self.walk.next(),
@@ -66,14 +67,14 @@ impl<'a> Refined<'a> {
         }
         loop {
             match self.step()? {
-                Step::End => return Ok(Sorted::End),
-                // What is vague has no place yet.
-                Step::Pause(pause) if pause.is_vague => {}
-                Step::Pause(pause) => return Ok(Sorted::Pause(pause.sort, pause.rank)),
-                Step::Item(first) if first.vague.is_none() && self.ties_in_order => {
+                CursorStep::End => return Ok(Sorted::End),
+                // A vague item has no position yet.
+                CursorStep::Pause(pause) if pause.is_vague => {}
+                CursorStep::Pause(pause) => return Ok(Sorted::Pause(pause.sort, pause.rank)),
+                CursorStep::Item(first) if first.vague.is_none() && self.ties_in_order => {
                     return Ok(Sorted::Item(first));
                 }
-                Step::Item(first) => {
+                CursorStep::Item(first) => {
                     if !self.group(first)? {
                         return Ok(Sorted::Overflow);
                     }
@@ -85,11 +86,11 @@ impl<'a> Refined<'a> {
         }
     }
 
-    /// Brings the items into order that the walk cannot tell apart from this one; false if there are too many.
-    fn group(&mut self, first: Passing) -> Result<bool> {
+    /// Sorts the items that the cursor cannot distinguish from this one. Returns `false` if there are too many.
+    fn group(&mut self, first: CursorItem) -> Result<bool> {
         let shared = first.sort[..first.vague.unwrap_or(first.sort.len())].to_vec();
         let is_vague = first.vague.is_some();
-        let tuning = &self.desk.work.tuning;
+        let tuning = &self.ctx.work.tuning;
         let (mut group, mut bytes) = (Vec::new(), 0);
         let mut current = Some(first);
         while let Some(mut passing) = current.take() {
@@ -107,13 +108,13 @@ impl<'a> Refined<'a> {
         Ok(true)
     }
 
-    /// The next item whose key begins so, if the walk has one. Pauses among them are passed over: all of them must be
-    /// known before the first is shown.
-    fn next_with(&mut self, shared: &[u8]) -> Result<Option<Passing>> {
+    /// Returns the next item whose key begins with `shared`, if the cursor has one. Pauses among them are skipped:
+    /// all of them must be known before the first is shown.
+    fn next_with(&mut self, shared: &[u8]) -> Result<Option<CursorItem>> {
         loop {
             match self.step()? {
-                Step::Pause(pause) if pause.sort.starts_with(shared) => {}
-                Step::Item(passing) if passing.sort.starts_with(shared) => return Ok(Some(passing)),
+                CursorStep::Pause(pause) if pause.sort.starts_with(shared) => {}
+                CursorStep::Item(passing) if passing.sort.starts_with(shared) => return Ok(Some(passing)),
                 other => {
                     self.pending = Some(other);
                     return Ok(None);
@@ -122,22 +123,22 @@ impl<'a> Refined<'a> {
         }
     }
 
-    /// Looks at an item for its real sort key; false if it is gone.
-    fn place(&self, passing: &mut Passing) -> Result<bool> {
+    /// Reads an item for its real sort key. Returns `false` if the item is gone.
+    fn place(&self, passing: &mut CursorItem) -> Result<bool> {
         let record = match passing.record.take() {
             Some(record) => Some(record),
-            None => self.desk.load(passing.number)?,
+            None => self.ctx.load(passing.number)?,
         };
         let Some(record) = record else { return Ok(false) };
-        passing.sort = sort_key(self.desk, self.keys, record);
+        passing.sort = sort_key(self.ctx, self.keys, record);
         passing.vague = None;
         Ok(true)
     }
 }
 
-/// What a query sorts an item by.
-pub(super) fn sort_key(desk: &Desk<'_>, keys: &[SortPath], record: Record) -> Vec<u8> {
-    let item = Item::new(desk.container.rid, record);
+/// Returns the key by which a query sorts an item.
+pub(super) fn sort_key(ctx: &QueryContext<'_>, keys: &[SortPath], record: Record) -> Vec<u8> {
+    let item = Item::new(ctx.container.rid, record);
     let mut sort = Vec::new();
     for key in keys {
         let value = item.property(&key.path);
@@ -151,7 +152,7 @@ pub(super) fn sort_key(desk: &Desk<'_>, keys: &[SortPath], record: Record) -> Ve
     sort
 }
 
-/// Walks of several partitions as one.
+/// The cursors of several partitions as one.
 pub(super) struct Merged<'a> {
     walks: Vec<(Refined<'a>, Option<Sorted>)>,
 }
@@ -161,7 +162,7 @@ impl<'a> Merged<'a> {
         Merged { walks: walks.into_iter().map(|walk| (walk, None)).collect() }
     }
 
-    /// The next item and the partition it comes from, by its place in the list of walks.
+    /// Returns the next item and its partition, by its index in the list of cursors.
     pub(super) fn next(&mut self) -> Result<(usize, Sorted)> {
         let mut best: Option<usize> = None;
         for at in 0..self.walks.len() {
@@ -185,7 +186,7 @@ impl<'a> Merged<'a> {
         let place = |at: usize| match &self.walks[at].1 {
             Some(Sorted::Item(passing)) => (1, passing.sort.as_slice(), passing.rank),
             Some(Sorted::Pause(sort, rank)) => (1, sort.as_slice(), *rank),
-            // Found out now rather than later.
+            // An overflow is reported first.
             Some(Sorted::Overflow) => (0, &[][..], 0),
             Some(Sorted::End) | None => (2, &[][..], 0),
         };

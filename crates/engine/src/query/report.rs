@@ -1,12 +1,12 @@
-//! Which indexes a query used, and which ones it could have used: for whoever tunes an indexing policy.
+//! Which indexes a query used, and which ones it could have used, for tuning an indexing policy.
 
 use std::collections::BTreeSet;
 
 use query::{Analysis, Condition, Sorting, Step};
 
 use super::by_composite::CompositePlan;
-use super::desk::Desk;
-use crate::operation::IndexUse;
+use super::context::QueryContext;
+use crate::types::request::IndexUse;
 
 /// The report in the making.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub(super) struct Report {
 
 impl Report {
     /// Notes what the query could use and the index does not have.
-    pub(super) fn consider(&mut self, analysis: &Analysis, desks: &[Desk<'_>]) {
-        let Some(desk) = desks.first() else { return };
+    pub(super) fn consider(&mut self, analysis: &Analysis, contexts: &[QueryContext<'_>]) {
+        let Some(ctx) = contexts.first() else { return };
         let mut paths = Vec::new();
         gather(&analysis.condition, &mut paths);
         let mut sorted = Vec::new();
@@ -34,7 +34,7 @@ impl Report {
         }
         for path in paths {
             let is_of_the_system = matches!(path.first(), Some(Step::Name(name)) if name.starts_with('_'));
-            if desk.indexed(&path).is_none() && !is_of_the_system {
+            if ctx.indexed(&path).is_none() && !is_of_the_system {
                 self.missing.insert(specification(&path));
             }
         }
@@ -43,12 +43,12 @@ impl Report {
         }
     }
 
-    /// Notes paths whose entries are walked.
+    /// Notes paths whose entries are read.
     pub(super) fn use_paths(&mut self, paths: &[Vec<Step>]) {
         self.used.extend(paths.iter().map(|path| specification(path)));
     }
 
-    /// Notes a composite index that is walked.
+    /// Notes a composite index that is read.
     pub(super) fn use_composite(&mut self, plan: &CompositePlan) {
         self.used_composites.insert(plan.specification());
         self.missing_composites.clear();
@@ -64,7 +64,7 @@ impl Report {
     }
 }
 
-/// The paths that a condition speaks of.
+/// Collects the paths of a condition.
 fn gather(condition: &Condition, paths: &mut Vec<Vec<Step>>) {
     match condition {
         Condition::Everything | Condition::Nothing => {}
@@ -73,7 +73,7 @@ fn gather(condition: &Condition, paths: &mut Vec<Vec<Step>>) {
     }
 }
 
-/// A path as an indexing policy writes it: `/a/[]/b/?`.
+/// Returns a path as an indexing policy writes it: `/a/[]/b/?`.
 fn specification(path: &[Step]) -> String {
     format!("{}/?", text(path))
 }

@@ -1,17 +1,17 @@
-//! What a query sees of an item: the whole of it, or what an index entry tells.
+//! An item as a query sees it: the whole item, or only the value in an index entry.
 
 use document::{Object, Value};
 use query::{Operand, Row, Segment};
 
-use super::by_path::Told;
-use crate::item::{Item, SYSTEM_PROPERTIES};
+use super::by_path::IndexedValue;
+use crate::expiry::item::{Item, SYSTEM_PROPERTIES};
 
 impl Row for Item {
     fn get(&self, path: &[Segment]) -> Option<Operand<'_>> {
         if let [Segment::Name(name), rest @ ..] = path
             && SYSTEM_PROPERTIES.contains(&name.as_str())
         {
-            // All of them are scalars.
+            // All system properties are scalars.
             return self.system_property(name).filter(|_| rest.is_empty()).map(Operand::Owned);
         }
         query::walk(self.body.root(), path).map(Operand::Borrowed)
@@ -36,24 +36,24 @@ impl Row for Item {
 }
 
 impl Item {
-    /// The property at a path of names.
+    /// Returns the property at a path of names.
     pub(super) fn property(&self, path: &[String]) -> Option<Operand<'_>> {
         let segments: Vec<Segment> = path.iter().cloned().map(Segment::Name).collect();
         self.get(&segments)
     }
 }
 
-/// An item of which only one value is known, for a query that asks for no other.
+/// An item of which only one value is known, for a query that needs no other.
 pub(super) struct Covered<'a> {
     pub(super) path: &'a [Segment],
-    pub(super) told: &'a Told,
+    pub(super) indexed: &'a IndexedValue,
 }
 
 impl Row for Covered<'_> {
     fn get(&self, path: &[Segment]) -> Option<Operand<'_>> {
-        match self.told {
-            Told::Scalar(value) if path == self.path => Some(Operand::Borrowed(value.view())),
-            Told::Scalar(_) | Told::Undefined => None,
+        match self.indexed {
+            IndexedValue::Scalar(value) if path == self.path => Some(Operand::Borrowed(value.view())),
+            IndexedValue::Scalar(_) | IndexedValue::Undefined => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where the items of a query without order come from, and how to go on where a page ended.
+//! The sources of items of a query without order, and their positions for the next page.
 
 use std::collections::VecDeque;
 
@@ -6,36 +6,37 @@ use document::{EffectiveRange, ItemNumber, PartitionKey};
 use query::{Leaf, Stamps};
 use storage::{Direction, KeyRange, Keyspace, Scan};
 
-use super::by_path::{PathWalk, Start, Step, Told, Walk};
-use super::by_stamp::{self, StampWalk};
-use super::desk::{Desk, coarse_key};
-use super::numbers::{Candidate, Next, Numbers};
-use crate::continuation::Position;
-use crate::error::Result;
-use crate::footprint::Home;
-use crate::header::Record;
-use crate::keys::{self, Key};
+use super::by_path::{CursorStart, CursorStep, IndexedValue, PathCursor, SortedCursor};
+use super::by_timestamp::{self, TimestampCursor};
+use super::context::{QueryContext, coarse_key};
+use super::numbers::{Candidate, Next, NumberStream};
+use crate::access::continuation::Position;
+use crate::access::gate::{ItemScan, ScannedItem, View};
+use crate::entries::traces::Home;
+use crate::expiry::header::Record;
+use crate::keys;
+use crate::types::error::Result;
 
-/// A living item that a source has come to.
+/// A living item that a source returns.
 #[derive(Debug)]
-pub(super) struct Arriving {
+pub(super) struct SourceItem {
     pub(super) number: ItemNumber,
-    /// Where it stands in the source.
+    /// Its position in the source.
     pub(super) position: Position,
-    /// Whether it surely has what the source is about.
+    /// Whether it certainly meets the source's condition.
     pub(super) exact: bool,
-    /// What the index tells of the value at the source's path.
-    pub(super) told: Option<Told>,
+    /// The value at the source's path, if the index has it.
+    pub(super) indexed: Option<IndexedValue>,
     /// The item itself, if it was read.
     pub(super) record: Option<Record>,
 }
 
-/// What a source has next.
+/// The next step of a source.
 #[derive(Debug)]
-pub(super) enum Coming {
+pub(super) enum SourceStep {
     /// A living item.
-    Item(Arriving),
-    /// The page has come to its end among the dead; go on behind this.
+    Item(SourceItem),
+    /// The page ends among expired entries; the next one continues behind this position.
     Pause(Position),
     /// Nothing more.
     End,
@@ -43,132 +44,132 @@ pub(super) enum Coming {
 
 /// A sequence of living items.
 pub(super) trait Source {
-    fn next(&mut self) -> Result<Coming>;
+    fn next(&mut self) -> Result<SourceStep>;
 }
 
-/// Items that a stream of numbers names.
+/// Items of a stream of numbers.
 pub(super) struct ByNumber<'a> {
-    stream: Box<dyn Numbers + 'a>,
+    stream: Box<dyn NumberStream + 'a>,
     from: u64,
 }
 
 impl<'a> ByNumber<'a> {
-    pub(super) fn new(stream: Box<dyn Numbers + 'a>, after: Option<ItemNumber>) -> ByNumber<'a> {
+    pub(super) fn new(stream: Box<dyn NumberStream + 'a>, after: Option<ItemNumber>) -> ByNumber<'a> {
         ByNumber { stream, from: after.map_or(0, |after| after.0.saturating_add(1)) }
     }
 }
 
 impl Source for ByNumber<'_> {
-    fn next(&mut self) -> Result<Coming> {
+    fn next(&mut self) -> Result<SourceStep> {
         Ok(match self.stream.seek(self.from)? {
             Next::Found(Candidate { rank, exact }) => {
                 self.from = rank.saturating_add(1);
                 let number = ItemNumber(rank);
                 let position = Position::Number(number);
-                Coming::Item(Arriving { number, position, exact, told: None, record: None })
+                SourceStep::Item(SourceItem { number, position, exact, indexed: None, record: None })
             }
-            Next::Pause(bound) => Coming::Pause(Position::Number(ItemNumber(bound.saturating_sub(1)))),
-            Next::End => Coming::End,
+            Next::Pause(bound) => SourceStep::Pause(Position::Number(ItemNumber(bound.saturating_sub(1)))),
+            Next::End => SourceStep::End,
         })
     }
 }
 
-/// Every item, by number.
-pub(super) struct Everything<'a> {
-    desk: &'a Desk<'a>,
-    scan: Scan<'a>,
+/// All items, by number.
+pub(super) struct FullScan<'a> {
+    ctx: &'a QueryContext<'a>,
+    items: ItemScan<'a>,
 }
 
-impl<'a> Everything<'a> {
-    pub(super) fn new(desk: &'a Desk<'a>, after: Option<ItemNumber>) -> Everything<'a> {
-        let id = desk.partition.id;
-        let mut range = KeyRange::prefix(keys::partition(id));
-        if let Some(after) = after {
-            range = range.after(Key::Item(id, after).encode().1);
-        }
-        Everything { desk, scan: desk.view.snapshot.scan(Keyspace::Item, range, Direction::Forward) }
+impl<'a> FullScan<'a> {
+    pub(super) fn new(ctx: &'a QueryContext<'a>, after: Option<ItemNumber>) -> FullScan<'a> {
+        let View { gate, snapshot, .. } = ctx.view;
+        FullScan { ctx, items: gate.items(&**snapshot, after, Direction::Forward) }
     }
 }
 
-impl Source for Everything<'_> {
-    fn next(&mut self) -> Result<Coming> {
-        let gate = &self.desk.view.gate;
-        for entry in self.scan.by_ref() {
-            let (key, value) = entry?;
-            let number = keys::item_number(&key)?;
-            self.desk.work.look()?;
+impl Source for FullScan<'_> {
+    fn next(&mut self) -> Result<SourceStep> {
+        for item in self.items.by_ref() {
+            let ScannedItem { number, bytes, living } = item?;
+            self.ctx.work.look()?;
             let position = Position::Number(number);
-            self.desk.work.load(value.len() as u64)?;
-            match gate.judge(&*self.desk.view.snapshot, number, &value)? {
+            self.ctx.work.load(bytes as u64)?;
+            match living {
                 Some(record) => {
                     let record = Some(record);
-                    return Ok(Coming::Item(Arriving { number, position, exact: false, told: None, record }));
+                    return Ok(SourceStep::Item(SourceItem {
+                        number,
+                        position,
+                        exact: false,
+                        indexed: None,
+                        record,
+                    }));
                 }
-                None if self.desk.work.is_spent() => return Ok(Coming::Pause(position)),
+                None if self.ctx.work.is_spent() => return Ok(SourceStep::Pause(position)),
                 None => {}
             }
         }
-        Ok(Coming::End)
+        Ok(SourceStep::End)
     }
 }
 
-/// Items by what stands at a path.
+/// Items by their value at a path.
 pub(super) struct ByPath<'a> {
-    walk: PathWalk<'a>,
-    /// Which leaf of the condition it is about.
+    walk: PathCursor<'a>,
+    /// The number of the leaf in the condition.
     leaf: u16,
-    /// Where the page before ended.
+    /// Where the previous page ended.
     after: Option<(Vec<u8>, u64)>,
 }
 
 impl<'a> ByPath<'a> {
-    pub(super) fn new(walk: PathWalk<'a>, leaf: u16, after: Option<(Vec<u8>, u64)>) -> ByPath<'a> {
+    pub(super) fn new(walk: PathCursor<'a>, leaf: u16, after: Option<(Vec<u8>, u64)>) -> ByPath<'a> {
         ByPath { walk, leaf, after }
     }
 }
 
 impl Source for ByPath<'_> {
-    fn next(&mut self) -> Result<Coming> {
+    fn next(&mut self) -> Result<SourceStep> {
         let position = |leaf, sort, rank| Position::Path { leaf, sort, number: ItemNumber(rank) };
         loop {
             return Ok(match self.walk.next()? {
-                Step::Item(passing) => {
+                CursorStep::Item(passing) => {
                     let place = (passing.sort, passing.rank);
                     if self.after.take_if(|after| *after == place).is_some() {
                         continue;
                     }
-                    Coming::Item(Arriving {
+                    SourceStep::Item(SourceItem {
                         number: passing.number,
                         position: position(self.leaf, place.0, place.1),
                         exact: passing.exact,
-                        told: passing.told,
+                        indexed: passing.indexed,
                         record: passing.record,
                     })
                 }
-                Step::Pause(pause) => Coming::Pause(position(self.leaf, pause.sort, pause.rank)),
-                Step::End => Coming::End,
+                CursorStep::Pause(pause) => SourceStep::Pause(position(self.leaf, pause.sort, pause.rank)),
+                CursorStep::End => SourceStep::End,
             });
         }
     }
 }
 
-/// What a walk along a path has not come to, by number: for a path that is no longer indexed.
+/// The items that a cursor over a path has not returned, by number: for a path that is no longer indexed.
 pub(super) struct Remaining<'a> {
-    items: Everything<'a>,
+    items: FullScan<'a>,
     leaf: Leaf,
     number_of_leaf: u16,
-    /// Where the walk stood.
+    /// The last position of the cursor.
     stood: (Vec<u8>, ItemNumber),
 }
 
 impl<'a> Remaining<'a> {
     pub(super) fn new(
-        desk: &'a Desk<'a>,
+        ctx: &'a QueryContext<'a>,
         (number_of_leaf, leaf): (u16, Leaf),
         stood: (Vec<u8>, ItemNumber),
         after: Option<ItemNumber>,
     ) -> Remaining<'a> {
-        Remaining { items: Everything::new(desk, after), leaf, number_of_leaf, stood }
+        Remaining { items: FullScan::new(ctx, after), leaf, number_of_leaf, stood }
     }
 
     fn position(&self, scanned: ItemNumber) -> Position {
@@ -178,21 +179,23 @@ impl<'a> Remaining<'a> {
 }
 
 impl Source for Remaining<'_> {
-    fn next(&mut self) -> Result<Coming> {
+    fn next(&mut self) -> Result<SourceStep> {
         loop {
             match self.items.next()? {
-                Coming::Item(arriving) => {
+                SourceStep::Item(arriving) => {
                     let key = arriving.record.as_ref().and_then(|record| coarse_key(&self.leaf, record));
                     let place = key.map(|key| (key, arriving.number));
                     if place.is_some_and(|place| place > self.stood) {
                         let position = self.position(arriving.number);
-                        return Ok(Coming::Item(Arriving { position, ..arriving }));
+                        return Ok(SourceStep::Item(SourceItem { position, ..arriving }));
                     }
-                    if self.items.desk.work.is_spent() {
-                        return Ok(Coming::Pause(self.position(arriving.number)));
+                    if self.items.ctx.work.is_spent() {
+                        return Ok(SourceStep::Pause(self.position(arriving.number)));
                     }
                 }
-                Coming::Pause(Position::Number(number)) => return Ok(Coming::Pause(self.position(number))),
+                SourceStep::Pause(Position::Number(number)) => {
+                    return Ok(SourceStep::Pause(self.position(number)));
+                }
                 other => return Ok(other),
             }
         }
@@ -201,12 +204,12 @@ impl Source for Remaining<'_> {
 
 /// Items by (effective key, partition key, id).
 pub(super) struct ById<'a> {
-    desk: &'a Desk<'a>,
+    ctx: &'a QueryContext<'a>,
     pieces: VecDeque<Piece>,
     scan: Option<Scan<'a>>,
 }
 
-/// A piece of a walk along the `Id` entries.
+/// A part of a scan of the `Id` entries.
 enum Piece {
     Lookup(Vec<u8>),
     Range(KeyRange),
@@ -225,19 +228,19 @@ impl Piece {
     }
 }
 
-/// Beyond this many (key, id) pairs single lookups are no better than a walk through the keys.
+/// With more (key, id) pairs than this, single lookups are no better than a scan of the keys.
 const LOOKUPS_MAX: usize = 4096;
 
 impl<'a> ById<'a> {
-    /// The items of some partition keys, or of a range of effective keys.
+    /// Returns the items of some partition keys, or of a range of effective keys.
     pub(super) fn new(
-        desk: &'a Desk<'a>,
+        ctx: &'a QueryContext<'a>,
         range: &EffectiveRange,
         wanted: Option<&[PartitionKey]>,
         ids: Option<&[String]>,
         after: Option<&[u8]>,
     ) -> ById<'a> {
-        let mut pieces = pieces(desk, range, wanted, ids);
+        let mut pieces = pieces(ctx, range, wanted, ids);
         if let Some(after) = after {
             pieces.retain_mut(|piece| match piece {
                 Piece::Lookup(key) => key.as_slice() > after,
@@ -251,30 +254,31 @@ impl<'a> ById<'a> {
                 }
             });
         }
-        ById { desk, pieces: pieces.into(), scan: None }
+        ById { ctx, pieces: pieces.into(), scan: None }
     }
 
-    fn arriving(&self, key: Vec<u8>, record: Option<Record>) -> Option<Coming> {
+    fn arriving(&self, key: Vec<u8>, record: Option<Record>) -> Option<SourceStep> {
         let position = Position::Id(key);
         match record {
             Some(record) => {
                 let number = record.number;
                 let record = Some(record);
-                Some(Coming::Item(Arriving { number, position, exact: false, told: None, record }))
+                Some(SourceStep::Item(SourceItem { number, position, exact: false, indexed: None, record }))
             }
-            None => self.desk.work.is_spent().then_some(Coming::Pause(position)),
+            None => self.ctx.work.is_spent().then_some(SourceStep::Pause(position)),
         }
     }
 }
 
-/// Where matching items can lie among the `Id` entries of a partition, in ascending order without overlap.
+/// Returns the ranges of `Id` entries of a partition that can have matching items, in ascending order without
+/// overlap.
 fn pieces(
-    desk: &Desk<'_>,
+    ctx: &QueryContext<'_>,
     range: &EffectiveRange,
     wanted: Option<&[PartitionKey]>,
     ids: Option<&[String]>,
 ) -> Vec<Piece> {
-    let (definition, partition) = (&desk.container.definition.partition_key, desk.partition.id);
+    let (definition, partition) = (&ctx.container.definition.partition_key, ctx.partition.id);
     let ranged = |range: &EffectiveRange| {
         let bound = |key| keys::effective_bound(partition, key);
         Piece::Range(KeyRange::between(bound(&range.min), bound(&range.max)))
@@ -305,7 +309,7 @@ fn pieces(
 }
 
 impl Source for ById<'_> {
-    fn next(&mut self) -> Result<Coming> {
+    fn next(&mut self) -> Result<SourceStep> {
         loop {
             if let Some(scan) = &mut self.scan {
                 let Some(entry) = scan.next() else {
@@ -313,21 +317,21 @@ impl Source for ById<'_> {
                     continue;
                 };
                 let (key, value) = entry?;
-                self.desk.work.look()?;
-                let record = self.desk.load(keys::number_from_value(&value)?)?;
+                self.ctx.work.look()?;
+                let record = self.ctx.load(keys::number_from_value(&value)?)?;
                 if let Some(coming) = self.arriving(key.to_vec(), record) {
                     return Ok(coming);
                 }
                 continue;
             }
             match self.pieces.pop_front() {
-                None => return Ok(Coming::End),
+                None => return Ok(SourceStep::End),
                 Some(Piece::Range(range)) => {
-                    self.scan = Some(self.desk.view.snapshot.scan(Keyspace::Id, range, Direction::Forward));
+                    self.scan = Some(self.ctx.view.snapshot.scan(Keyspace::Id, range, Direction::Forward));
                 }
                 Some(Piece::Lookup(key)) => {
-                    self.desk.work.look()?;
-                    let record = self.desk.view.by_id_key(&key)?;
+                    self.ctx.work.look()?;
+                    let record = self.ctx.view.by_id_key(&key)?;
                     if let Some(coming) = self.arriving(key, record) {
                         return Ok(coming);
                     }
@@ -339,36 +343,47 @@ impl Source for ById<'_> {
 
 /// Items by `_ts`.
 pub(super) struct ByStamp<'a> {
-    walk: StampWalk<'a>,
-    /// Where the page before ended.
+    walk: TimestampCursor<'a>,
+    /// Where the previous page ended.
     after: Option<(u64, ItemNumber)>,
 }
 
 impl<'a> ByStamp<'a> {
-    pub(super) fn new(desk: &'a Desk<'a>, stamps: Stamps, after: Option<(u64, ItemNumber)>) -> ByStamp<'a> {
-        let start = after.map(|(seconds, number)| Start {
-            sort: by_stamp::sort_of(i64::try_from(seconds).unwrap_or(i64::MAX), Direction::Forward),
+    pub(super) fn new(
+        ctx: &'a QueryContext<'a>,
+        stamps: Stamps,
+        after: Option<(u64, ItemNumber)>,
+    ) -> ByStamp<'a> {
+        let start = after.map(|(seconds, number)| CursorStart {
+            sort: by_timestamp::sort_of(i64::try_from(seconds).unwrap_or(i64::MAX), Direction::Forward),
             rank: number.0,
         });
-        ByStamp { walk: StampWalk::open(desk, stamps, Direction::Forward, start.as_ref()), after }
+        ByStamp { walk: TimestampCursor::open(ctx, stamps, Direction::Forward, start.as_ref()), after }
     }
 }
 
 impl Source for ByStamp<'_> {
-    fn next(&mut self) -> Result<Coming> {
+    fn next(&mut self) -> Result<SourceStep> {
         loop {
             let passing = match self.walk.next()? {
-                Step::End => return Ok(Coming::End),
-                Step::Pause(pause) => {
-                    let (seconds, number) = (by_stamp::seconds(&pause.sort), ItemNumber(pause.rank));
-                    return Ok(Coming::Pause(Position::Stamp { seconds, number }));
+                CursorStep::End => return Ok(SourceStep::End),
+                CursorStep::Pause(pause) => {
+                    let (seconds, number) = (by_timestamp::seconds(&pause.sort), ItemNumber(pause.rank));
+                    return Ok(SourceStep::Pause(Position::Stamp { seconds, number }));
                 }
-                Step::Item(passing) => passing,
+                CursorStep::Item(passing) => passing,
             };
-            let (seconds, number, told) = (by_stamp::seconds(&passing.sort), passing.number, passing.told);
+            let (seconds, number, indexed) =
+                (by_timestamp::seconds(&passing.sort), passing.number, passing.indexed);
             if self.after.take_if(|after| *after == (seconds, number)).is_none() {
                 let position = Position::Stamp { seconds, number };
-                return Ok(Coming::Item(Arriving { number, position, exact: false, told, record: None }));
+                return Ok(SourceStep::Item(SourceItem {
+                    number,
+                    position,
+                    exact: false,
+                    indexed,
+                    record: None,
+                }));
             }
         }
     }

@@ -1,45 +1,45 @@
-//! The numbers that a query's choices turn on. Answers do not depend on them, which is tested with other numbers.
+//! The numbers that a query's choices depend on. Answers do not depend on them, which is tested with other numbers.
 
-use crate::limits::PAGE_ENTRIES_MAX;
+use crate::types::limits::PAGE_ENTRIES_MAX;
 
-/// What is few and what is many.
+/// Which amounts are small and which are large.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuning {
-    /// Living entries that a probe counts; what has fewer is small.
+    /// Living entries that a probe counts; a part with fewer is small.
     pub(crate) probe: usize,
-    /// Entries that are counted at most to find out whether sorting what matches is cheaper than walking in order, and whether
-    /// a count had better go by one part of its filter.
+    /// Entries that are counted at most to decide whether sorting what matches is cheaper than reading in order, and
+    /// whether a count should use one part of its filter.
     pub(crate) sort_probe: usize,
-    /// A page ends after so many entries, dead or alive.
+    /// A page ends after this many entries, living or expired.
     pub(crate) page_entries: usize,
-    /// Lookups by (partition key, id) that are surely better than anything else.
+    /// The number of lookups by (partition key, id) up to which they are always preferred.
     pub(crate) lookups: usize,
-    /// Equalities of one path that are walked side by side; more of them are collected.
+    /// Equalities of one path that are read as parallel streams; more of them are collected.
     pub(crate) streams: usize,
     /// Numbers of a range that are collected for one page,
     pub(crate) collected_for_page: usize,
-    /// and for a query that is answered in one go.
+    /// and for a query that is answered on one page.
     pub(crate) collected_for_all: usize,
-    /// Shapes that are looked through for a kind at a path.
+    /// Shapes that are searched for a kind at a path.
     pub(crate) shapes: usize,
-    /// Shapes whose items are walked side by side.
+    /// Shapes whose items are read as parallel streams.
     pub(crate) shape_streams: usize,
-    /// Outliers that are looked at before a walk; with more of them there is none.
+    /// Outliers that are read before a cursor is opened; with more of them it is not.
     pub(crate) outliers: usize,
-    /// Items that an index cannot tell apart and that are put into order at once,
+    /// Items that an index cannot distinguish and that are sorted at once,
     pub(crate) group: usize,
     /// and the bytes of their sort keys.
     pub(crate) group_bytes: usize,
-    /// What may be done before a request is given up, in entries.
-    pub(crate) patience: u64,
+    /// The work after which a request is given up, in entries.
+    pub(crate) work_max: u64,
     /// The same, in steps of evaluation.
     pub(crate) steps: Option<u64>,
 }
 
 impl Tuning {
-    /// For a request that is to be answered at once or not at all: well under a millisecond.
+    /// Returns the numbers for a request that is answered at once or not at all: well under a millisecond.
     pub(crate) fn brief() -> Tuning {
-        Tuning { patience: 1_000, steps: Some(10_000), ..Tuning::default() }
+        Tuning { work_max: 1_000, steps: Some(10_000), ..Tuning::default() }
     }
 }
 
@@ -58,7 +58,7 @@ impl Default for Tuning {
             outliers: 100,
             group: 10_000,
             group_bytes: 16 << 20,
-            patience: u64::MAX,
+            work_max: u64::MAX,
             steps: None,
         }
     }

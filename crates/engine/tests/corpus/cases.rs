@@ -18,7 +18,7 @@ use engine::check::{check, repair};
 use engine::collection::Collection;
 use engine::{
     CollectionDefinition, Container, ContainerDefinition, Engine, Error, FeedStart, HistoryFrom,
-    HistoryStart, Holder, Interval, ItemAddress, ItemName, Operation, Precondition, QueryRequest, Result,
+    HistoryStart, Interval, ItemAddress, ItemName, Operation, Owner, Precondition, QueryRequest, Result,
     Scope, Watch,
 };
 use mql::index::IndexSpec;
@@ -205,15 +205,15 @@ fn use_everything(engine: &Engine) -> Vec<Error> {
     let mut errors = Vec::new();
     let mut note = |error: Option<Error>| errors.extend(error);
     let collection = engine.collection("shop", "carts");
-    for holder in [container(engine).map(Holder::Container), collection.clone().map(Holder::Collection)]
+    for owner in [container(engine).map(Owner::Container), collection.clone().map(Owner::Collection)]
         .into_iter()
         .flatten()
     {
-        note(engine.forecast(&holder, Interval::Minute, 5).err());
-        note(engine.browse(&holder, None, 100).err());
-        note(engine.export_page(&holder, None, 1 << 20).err());
-        note(engine.held_items(&holder, None).err());
-        note(engine.deletion_logs_of(&holder).err());
+        note(engine.forecast(&owner, Interval::Minute, 5).err());
+        note(engine.browse(&owner, None, 100).err());
+        note(engine.export_page(&owner, None, 1 << 20).err());
+        note(engine.held_items(&owner, None).err());
+        note(engine.deletion_logs_of(&owner).err());
     }
     if let Some(container) = container(engine) {
         use_container(engine, &container, &mut note);
@@ -313,20 +313,21 @@ fn fill(engine: &Engine, clock: &ManualClock) -> Result<()> {
     let definition = document::parse_json(definition.as_bytes())?;
     let container =
         engine.create_container(&database, ContainerDefinition::from_value(&definition)?, None)?;
-    let holder = Holder::Container(Arc::clone(&container));
-    engine.change_lifecycle(&holder, |wishes| {
-        wishes.history_minutes = Some(60);
-        wishes.deletion_record = true;
-        wishes.sliding = true;
+    let owner = Owner::Container(Arc::clone(&container));
+    engine.change_lifecycle(&owner, |settings| {
+        settings.history_minutes = Some(60);
+        settings.deletion_record = true;
+        settings.sliding = true;
     })?;
     for id in ["a", "b", "c", "d", "h"] {
         engine.write(&container, Some(key()), Operation::Create { body: item(id) }).wait()?;
     }
-    engine.hold_item(&holder, &ItemAddress::Id(key(), "h".to_owned()), "a trial")?;
+    engine.hold_item(&owner, &ItemAddress::Id(key(), "h".to_owned()), "a trial")?;
     clock.advance(Duration::from_secs(20));
     let name = ItemName::Id("d".to_owned());
-    let touch = engine.read(&container, &key(), &name, &Precondition::None)?.touch.expect("reads restart it");
-    engine.touch(&touch).expect("nobody has").wait()?;
+    let renewal =
+        engine.read(&container, &key(), &name, &Precondition::None)?.renewal.expect("reads restart it");
+    engine.renew(&renewal).expect("nobody has").wait()?;
     clock.advance(Duration::from_secs(40));
     while engine.purge_step(10)?.purged_items > 0 {}
     let collection = engine.create_collection("shop", "carts", CollectionDefinition::default(), None)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bson::{Document, Value};
 use engine::{
-    Api, ArchiveDirectory, Collection, DefaultTtl, Error, Holder, ItemAddress, Operation, Precondition,
+    Api, ArchiveDirectory, Collection, DefaultTtl, Error, ItemAddress, Operation, Owner, Precondition,
     PurgeNews,
 };
 use storage::Time;
@@ -13,19 +13,19 @@ use storage::Time;
 use crate::collections::{by, date, item};
 use crate::world::{START, World, body, definition, key};
 
-fn holder(world: &World) -> Holder {
-    world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
+fn owner(world: &World) -> Owner {
+    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
 }
 
-fn wish(world: &World, holder: &Holder, directory: Option<&str>) {
+fn wish(world: &World, owner: &Owner, directory: Option<&str>) {
     let directory = directory.map(|name| ArchiveDirectory::parse(name).expect("a good name"));
-    world.engine.change_lifecycle(holder, |wishes| wishes.archive = directory).expect("a wish");
+    world.engine.change_lifecycle(owner, |settings| settings.archive = directory).expect("a wish");
 }
 
 /// A container `c` with an archive `cold`.
 fn archived(more: &str) -> World {
     let world = World::new();
-    wish(&world, &Holder::Container(world.container(more)), Some("cold"));
+    wish(&world, &Owner::Container(world.container(more)), Some("cold"));
     world
 }
 
@@ -39,12 +39,12 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 fn status(world: &World) -> engine::ArchiveStatus {
-    world.engine.archive_status(&holder(world)).expect("figures").expect("an archive is wished for")
+    world.engine.archive_status(&owner(world)).expect("figures").expect("an archive is wished for")
 }
 
 /// Whether the bytes of a dead item are still there.
 fn backlog(world: &World) -> u64 {
-    world.engine.purge_figures(&holder(world)).expect("figures").backlog.items
+    world.engine.purge_figures(&owner(world)).expect("figures").backlog.items
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn t32_the_purge_waits_for_a_full_archive_says_so_and_goes_on_when_there_is_room
     let database = world.engine.database("db").expect("made");
     let other = definition("other", r#","defaultTtl":10"#);
     let other = world.engine.create_container(&database, other, None).expect("created");
-    wish(&world, &Holder::Container(Arc::clone(&other)), Some("warm"));
+    wish(&world, &Owner::Container(Arc::clone(&other)), Some("warm"));
     for id in ["x", "y", "z"] {
         world.create("a", &format!(r#""id":"{id}""#)).expect("created");
         let create = Operation::Create { body: body("a", &format!(r#""id":"{id}""#)) };
@@ -152,7 +152,7 @@ fn t32_the_purge_waits_for_a_full_archive_says_so_and_goes_on_when_there_is_room
     assert_eq!(backlog(&world), 0);
 }
 
-/// Whoever has made room need not wait for the next try.
+/// An operator who has made room need not wait for the next try.
 #[test]
 fn t32_an_operator_hurries_it() {
     let world = archived(r#","defaultTtl":10"#);
@@ -162,7 +162,7 @@ fn t32_an_operator_hurries_it() {
     world.drain();
     world.archive.set_full("cold", false);
     assert_eq!(world.drain(), 0);
-    world.engine.retry_archives(Some(&holder(&world))).expect("tried");
+    world.engine.retry_archives(Some(&owner(&world))).expect("tried");
     assert_eq!(world.drain(), 1);
 }
 
@@ -190,7 +190,7 @@ fn t32_what_a_write_finds_in_its_way_is_archived_before_it_is_dropped() {
         let line = lines.iter().rfind(|line| line.contains(&format!(r#""v":{v}}}"#))).expect("archived");
         assert!(line.contains(r#""expired":"2023-11-14T22:13:30.000Z","rule":"defaultTtl","seconds":10"#));
     }
-    assert!(world.is_alive("a", "x"));
+    assert!(world.is_living("a", "x"));
     assert!(!lines.iter().any(|line| line.contains(r#""v":3"#)), "the living have no line");
 }
 
@@ -220,10 +220,10 @@ fn t32_without_the_wish_what_waits_goes_without_a_line() {
     world.create("a", r#""id":"x""#).expect("created");
     world.drain();
     assert_eq!(backlog(&world), 2);
-    wish(&world, &holder(&world), None);
+    wish(&world, &owner(&world), None);
     assert_eq!(world.drain(), 2);
     assert_eq!((backlog(&world), world.engine.archive_sums().waiting), (0, 0));
-    assert_eq!(world.engine.archive_status(&holder(&world)).expect("figures"), None);
+    assert_eq!(world.engine.archive_status(&owner(&world)).expect("figures"), None);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn t32_another_directory_gets_what_is_not_removed_yet() {
     }
     world.pass(10);
     assert_eq!(world.engine.purge_step(3).expect("a step").purged_items, 3);
-    wish(&world, &holder(&world), Some("warm"));
+    wish(&world, &owner(&world), Some("warm"));
     assert_eq!(world.drain(), 17);
     assert_eq!((ids(&world).len(), world.archive.lines("warm").len()), (20, 17));
 }
@@ -250,7 +250,7 @@ fn t32_a_drop_archives_what_is_dead_and_is_refused_while_it_cannot() {
     assert_eq!(refused, Err(Error::Unarchived));
     let database = world.engine.database("db").expect("there");
     assert_eq!(world.engine.delete_database(&database, &Precondition::None), Err(Error::Unarchived));
-    assert!(world.is_alive("a", "lives"));
+    assert!(world.is_living("a", "lives"));
     world.archive.set_full("cold", false);
     world.engine.delete_container(&world.current(), &Precondition::None).expect("dropped");
     assert_eq!(ids(&world), ["x"], "what lived was deleted by its owner");
@@ -267,7 +267,7 @@ fn t32_a_drop_while_the_background_archives_is_not_refused() {
             world.engine.create_container(&database, definition("c", r#","defaultTtl":10"#), None);
         let container = container.expect("created");
         let directory = format!("round-{round}");
-        wish(&world, &Holder::Container(container.clone()), Some(&directory));
+        wish(&world, &Owner::Container(container.clone()), Some(&directory));
         for id in 0..100 {
             world.create("a", &format!(r#""id":"{id}""#)).expect("created");
         }
@@ -311,14 +311,17 @@ fn t31_nothing_of_a_held_container_is_archived() {
     let world = archived(r#","defaultTtl":10"#);
     world.create("a", r#""id":"x""#).expect("created");
     world.create("a", r#""id":"held""#).expect("created");
-    world.engine.hold_item(&holder(&world), &ItemAddress::Id(key("a"), "held".into()), "7").expect("lives");
+    world.engine.hold_item(&owner(&world), &ItemAddress::Id(key("a"), "held".into()), "7").expect("lives");
     world.pass(10);
-    world.engine.change_lifecycle(&holder(&world), |wishes| wishes.hold = Some("7".into())).expect("a wish");
+    world
+        .engine
+        .change_lifecycle(&owner(&world), |settings| settings.hold = Some("7".into()))
+        .expect("a wish");
     assert_eq!((world.drain(), ids(&world).len()), (0, 0));
-    world.engine.change_lifecycle(&holder(&world), |wishes| wishes.hold = None).expect("a wish");
+    world.engine.change_lifecycle(&owner(&world), |settings| settings.hold = None).expect("a wish");
     assert_eq!((world.drain(), ids(&world)), (1, vec!["x".to_owned()]));
     world.pass(90);
-    world.engine.lift_item(&holder(&world), &ItemAddress::Id(key("a"), "held".into())).expect("held");
+    world.engine.lift_item(&owner(&world), &ItemAddress::Id(key("a"), "held".into())).expect("held");
     assert_eq!((backlog(&world), world.counts()), (1, (0, 0)), "it died at the lift");
     assert_eq!(world.drain(), 1);
     let line = world.archive.lines("cold").remove(1);
@@ -332,7 +335,7 @@ fn t34_nothing_is_archived_by_a_suspect_clock() {
     world.create("a", r#""id":"x""#).expect("created");
     world.clock.set_wall(Time::from_seconds(START + 90 * 86_400));
     world.restart();
-    assert!(!world.is_alive("a", "x"), "hidden by the wall clock");
+    assert!(!world.is_living("a", "x"), "hidden by the wall clock");
     world.drain();
     assert_eq!(ids(&world).len(), 0);
     world.engine.accept_clock().expect("accepted");
@@ -343,8 +346,8 @@ fn t34_nothing_is_archived_by_a_suspect_clock() {
 #[test]
 fn t24_a_full_archive_makes_a_bound_be_missed_and_told() {
     let world = archived(r#","defaultTtl":10"#);
-    let promise = |wishes: &mut engine::Lifecycle| wishes.max_purge_delay = Some(60);
-    world.engine.change_lifecycle(&holder(&world), promise).expect("a wish");
+    let promise = |settings: &mut engine::Lifecycle| settings.max_purge_delay = Some(60);
+    world.engine.change_lifecycle(&owner(&world), promise).expect("a wish");
     world.engine.retention_step().expect("a look");
     world.create("a", r#""id":"x""#).expect("created");
     world.archive.set_full("cold", true);
@@ -357,11 +360,11 @@ fn t24_a_full_archive_makes_a_bound_be_missed_and_told() {
     assert_eq!(world.engine.retention_step().expect("a look").missed, ["db/c"]);
 }
 
-fn collection_of(world: &World) -> (Arc<Collection>, Holder) {
+fn collection_of(world: &World) -> (Arc<Collection>, Owner) {
     let collection = world.collection("c");
-    let holder = Holder::Collection(Arc::clone(&collection));
-    wish(world, &holder, Some("cold"));
-    (collection, holder)
+    let owner = Owner::Collection(Arc::clone(&collection));
+    wish(world, &owner, Some("cold"));
+    (collection, owner)
 }
 
 #[test]
@@ -389,7 +392,7 @@ fn t32_documents_are_archived_in_canonical_extended_json() {
 #[test]
 fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     let world = World::new();
-    let (collection, holder) = collection_of(&world);
+    let (collection, owner) = collection_of(&world);
     let ttl = by("at").with("expireAfterSeconds", 0);
     world.index(&collection, &ttl);
     world.clock.advance(Duration::from_millis(125));
@@ -406,26 +409,26 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     let other = world.collection("other");
     let renamed = world.engine.rename_collection(&other, "db", "c", true);
     assert_eq!(renamed.map(drop), Err(Error::Unarchived));
-    world.engine.change_lifecycle(&holder, |wishes| wishes.archive = None).expect("a wish");
+    world.engine.change_lifecycle(&owner, |settings| settings.archive = None).expect("a wish");
     world.engine.rename_collection(&other, "db", "c", true).expect("renamed");
 }
 
-/// Each of them comes already dead, while nobody wishes for an archive, and stands before those that are archived and not
+/// Each of them comes already dead, while no archive is named, and stands before those that are archived and not
 /// removed yet.
 #[test]
 fn t32_documents_that_come_dead_and_in_descending_order_have_one_line_each() {
     for limit in [1, 3] {
         let world = World::new();
-        let (collection, holder) = collection_of(&world);
+        let (collection, owner) = collection_of(&world);
         world.index(&collection, &by("at").with("expireAfterSeconds", 0));
         let mut purged = 0;
         for pair in 0..100_i32 {
-            wish(&world, &holder, None);
+            wish(&world, &owner, None);
             for number in [2 * pair, 2 * pair + 1] {
                 let at = date(START - 1 - u64::from(number.unsigned_abs()));
                 world.put(&collection, &item(number).with("at", at)).expect("inserted");
             }
-            wish(&world, &holder, Some("cold"));
+            wish(&world, &owner, Some("cold"));
             purged += world.engine.purge_step(limit).expect("a step").purged_items;
         }
         assert!(purged >= 100, "each step has removed something: {purged}");
@@ -446,17 +449,17 @@ fn t32_another_directory_does_not_wait_for_one_that_is_full() {
     world.archive.set_full("cold", true);
     world.pass(10);
     assert_eq!(world.drain(), 0);
-    wish(&world, &holder(&world), Some("warm"));
+    wish(&world, &owner(&world), Some("warm"));
     assert_eq!((world.drain(), world.archive.lines("warm").len()), (1, 1));
     assert_eq!(status(&world).failure, None);
 }
 
-/// What is in the making belongs to nobody: archive and deletion record begin with the name.
+/// A collection in the making belongs to no user: archive and deletion record begin with the name.
 #[test]
 fn t32_what_replaces_a_collection_has_its_archive_and_record_from_then_on() {
     let world = World::new();
-    let (_, holder) = collection_of(&world);
-    world.engine.change_lifecycle(&holder, |wishes| wishes.deletion_record = true).expect("a wish");
+    let (_, owner) = collection_of(&world);
+    world.engine.change_lifecycle(&owner, |settings| settings.deletion_record = true).expect("a wish");
     let staged = world.collection("staged");
     world.index(&staged, &by("at").with("expireAfterSeconds", 0));
     world.put(&staged, &item(1).with("at", date(START + 10))).expect("inserted");
@@ -466,7 +469,7 @@ fn t32_what_replaces_a_collection_has_its_archive_and_record_from_then_on() {
     assert_eq!(world.engine.deletion_logs().expect("logs").len(), 1);
 
     let replaced = world.engine.replace_collection(&staged, "db", "c").expect("replaced");
-    assert_eq!(Holder::Collection(Arc::clone(&replaced)).lifecycle(), holder.lifecycle());
+    assert_eq!(Owner::Collection(Arc::clone(&replaced)).lifecycle(), owner.lifecycle());
     world.pass(10);
     assert_eq!(world.drain(), 1);
     let lines = world.archive.lines("cold");
@@ -500,16 +503,16 @@ fn t32_a_database_of_collections_goes_when_its_dead_are_archived() {
 #[test]
 fn t32_a_draft_moves_nothing_aside() {
     let world = World::new();
-    let (collection, holder) = collection_of(&world);
+    let (collection, owner) = collection_of(&world);
     let default_ttl = Document::new()
         .with("key", Document::new().with("_ts", 1))
         .with("name", "_ts_1")
         .with("expireAfterSeconds", 10);
     world.index(&collection, &default_ttl);
-    assert_eq!(holder.default_ttl(), DefaultTtl::Seconds(10));
+    assert_eq!(owner.default_ttl(), DefaultTtl::Seconds(10));
     world.put(&collection, &item(1)).expect("inserted");
     world.pass(10);
-    let aside = || world.engine.archive_status(&holder).expect("figures").expect("wished for").aside.items;
+    let aside = || world.engine.archive_status(&owner).expect("figures").expect("wished for").aside.items;
     let mut workspace = world.engine.begin().expect("begun");
     workspace.insert(&collection, crate::collections::raw(&item(1).with("v", 2))).expect("inserted");
     assert_eq!(aside(), 0);

@@ -95,7 +95,7 @@ fn t13_without_expiry_what_lived_lives_on_and_what_was_dead_stays_dead() {
     let living = |engine: &Engine| ["old", "own", "never", "young", "younger"].map(|id| lives(engine, id));
     assert_eq!(living(&engine), [false, false, true, true, true]);
     let usage = engine.usage(&container(&engine)).expect("figures");
-    assert_eq!((usage.living.items, usage.dead.items), (3, 2));
+    assert_eq!((usage.living.items, usage.expired.items), (3, 2));
     engine.accept_clock().expect("the year has passed");
     while engine.purge_step(10).expect("a step").purged_items > 0 {}
     assert_eq!(

@@ -1,17 +1,17 @@
 //! Looking at items as an operator does: living ones alone, page by page, each with the instant of its death.
 
 use document::ItemNumber;
-use engine::{Api, BrowsePlace, Holder, ItemAddress, Throughput};
+use engine::{Api, BrowsePosition, ItemAddress, Owner, Throughput};
 
 use super::collections::{by, date, item};
 use super::world::{START, World, definition};
 
-fn holder(world: &World) -> Holder {
-    world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
+fn owner(world: &World) -> Owner {
+    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
 }
 
-fn names(items: &[engine::Seen]) -> Vec<String> {
-    let name = |seen: &engine::Seen| match &seen.address {
+fn names(items: &[engine::BrowsedItem]) -> Vec<String> {
+    let name = |seen: &engine::BrowsedItem| match &seen.address {
         ItemAddress::Id(_, id) => id.clone(),
         ItemAddress::DocumentId(id) => format!("{id:?}"),
     };
@@ -19,10 +19,10 @@ fn names(items: &[engine::Seen]) -> Vec<String> {
 }
 
 /// All pages together, and how many there were.
-fn all_pages(world: &World, holder: &Holder, max_items: usize) -> (Vec<String>, usize) {
-    let (mut all, mut pages, mut after): (Vec<String>, usize, Option<BrowsePlace>) = (Vec::new(), 0, None);
+fn all_pages(world: &World, owner: &Owner, max_items: usize) -> (Vec<String>, usize) {
+    let (mut all, mut pages, mut after): (Vec<String>, usize, Option<BrowsePosition>) = (Vec::new(), 0, None);
     loop {
-        let page = world.engine.browse(holder, after, max_items).expect("a page");
+        let page = world.engine.browse(owner, after, max_items).expect("a page");
         all.extend(names(&page.items));
         pages += 1;
         match page.next {
@@ -40,26 +40,26 @@ fn t14_pages_show_the_living_once_and_each_with_its_death() {
         let ttl = if id % 4 == 0 { r#","ttl":10"# } else { "" };
         world.create("a", &format!(r#""id":"{id:02}"{ttl}"#)).expect("new");
     }
-    let holder = holder(&world);
-    assert_eq!(all_pages(&world, &holder, 7).0.len(), 20);
-    let deaths = |page: &engine::Browsed| {
-        page.items.iter().filter_map(|seen| seen.death).map(storage::Time::seconds).collect::<Vec<_>>()
+    let owner = owner(&world);
+    assert_eq!(all_pages(&world, &owner, 7).0.len(), 20);
+    let expiries = |page: &engine::Browsed| {
+        page.items.iter().filter_map(|seen| seen.expiry).map(storage::Time::seconds).collect::<Vec<_>>()
     };
-    let first = world.engine.browse(&holder, None, 2).expect("a page");
-    assert_eq!(deaths(&first), [START + 10, START + 100]);
+    let first = world.engine.browse(&owner, None, 2).expect("a page");
+    assert_eq!(expiries(&first), [START + 10, START + 100]);
 
     world.pass(10);
     let living: Vec<String> = (0..20).filter(|id| id % 4 != 0).map(|id| format!("{id:02}")).collect();
     for max_items in [1, 5, 15, 16, 100] {
-        let (all, pages) = all_pages(&world, &holder, max_items);
+        let (all, pages) = all_pages(&world, &owner, max_items);
         assert_eq!(all, living, "{max_items}");
         assert!(pages <= living.len().div_ceil(max_items) + 1, "{pages} pages of {max_items}");
     }
-    let before = all_pages(&world, &holder, 5);
+    let before = all_pages(&world, &owner, 5);
     world.drain();
-    assert_eq!(all_pages(&world, &holder, 5).0, before.0, "nobody can tell whether the purge has run");
+    assert_eq!(all_pages(&world, &owner, 5).0, before.0, "nobody can tell whether the purge has run");
     world.pass(90);
-    assert_eq!(all_pages(&world, &holder, 5).0, Vec::<String>::new());
+    assert_eq!(all_pages(&world, &owner, 5).0, Vec::<String>::new());
 }
 
 #[test]
@@ -70,16 +70,16 @@ fn the_newest_come_first_and_a_number_is_one_items_for_ever() {
         world.create("k", &format!(r#""id":"{id}""#)).expect("new");
     }
     world.replace("k", "a", r#""id":"a","n":2"#).expect("there");
-    let holder = holder(&world);
-    let latest = world.engine.latest(&holder, 2).expect("a page");
+    let owner = owner(&world);
+    let latest = world.engine.latest(&owner, 2).expect("a page");
     assert_eq!(names(&latest.items), ["a", "c"]);
     let number = latest.items[0].number;
-    let seen = world.engine.look_at(&holder, &[ItemNumber(u64::MAX), number]).expect("a look");
+    let seen = world.engine.look_at(&owner, &[ItemNumber(u64::MAX), number]).expect("a look");
     assert_eq!(names(&seen.items), ["a"]);
     assert_eq!(seen.items[0].etag(), world.read("k", "a").expect("there").etag.to_string());
     world.delete("k", "a").expect("there");
     world.create("k", r#""id":"a""#).expect("new");
-    assert!(world.engine.look_at(&holder, &[number]).expect("a look").items.is_empty());
+    assert!(world.engine.look_at(&owner, &[number]).expect("a look").items.is_empty());
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn several_physical_partitions_follow_each_other() {
     for id in 0..30 {
         world.create(&format!("k{id}"), &format!(r#""id":"{id:02}""#)).expect("new");
     }
-    let holder = holder(&world);
+    let owner = owner(&world);
     for max_items in [1, 4, 10, 30, 31] {
-        let mut all = all_pages(&world, &holder, max_items).0;
+        let mut all = all_pages(&world, &owner, max_items).0;
         all.sort();
         assert_eq!(all, (0..30).map(|id| format!("{id:02}")).collect::<Vec<_>>(), "{max_items}");
     }
@@ -107,10 +107,10 @@ fn t27_documents_are_seen_with_the_first_of_their_deaths() {
     world.index(&collection, &by("at").with("expireAfterSeconds", 5));
     world.put(&collection, &item(1).with("at", date(START + 20))).expect("new");
     world.put(&collection, &item(2)).expect("new");
-    let holder = Holder::Collection(collection);
-    let seen = world.engine.browse(&holder, None, 10).expect("a page").items;
-    let deaths: Vec<_> = seen.iter().map(|seen| seen.death.map(storage::Time::seconds)).collect();
-    assert_eq!(deaths, [Some(START + 25), None]);
+    let owner = Owner::Collection(collection);
+    let seen = world.engine.browse(&owner, None, 10).expect("a page").items;
+    let expiries: Vec<_> = seen.iter().map(|seen| seen.expiry.map(storage::Time::seconds)).collect();
+    assert_eq!(expiries, [Some(START + 25), None]);
     world.pass(25);
-    assert_eq!(world.engine.browse(&holder, None, 10).expect("a page").items.len(), 1);
+    assert_eq!(world.engine.browse(&owner, None, 10).expect("a page").items.len(), 1);
 }

@@ -75,7 +75,7 @@ fn a_replacement_keeps_key_and_unique_keys() {
 #[test]
 fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
     use document::{ScriptKind, Value};
-    use engine::Owner;
+    use engine::ResourceParent;
     let mut world = World::new();
     let container = world.container("");
     let database = world.engine.database("db").expect("made");
@@ -83,8 +83,10 @@ fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
         Value::Object(object) => object,
         other => panic!("{other:?}"),
     };
-    let (users, functions) =
-        (Owner::Database(database.rid), Owner::Container(container.rid, ScriptKind::Function));
+    let (users, functions) = (
+        ResourceParent::Database(database.rid),
+        ResourceParent::Container(container.rid, ScriptKind::Function),
+    );
     let user = world.engine.create_resource(users, object(r#"{"id":"u"}"#)).expect("created");
     assert!(matches!(
         world.engine.create_resource(users, object(r#"{"id":"u"}"#)),
@@ -107,7 +109,7 @@ fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
     assert_eq!(world.engine.resources(functions).expect("a list").len(), 1);
     world.engine.delete_container(&container, &Precondition::None).expect("deleted");
     assert!(world.engine.resources(functions).expect("a list").is_empty());
-    let permissions = Owner::User(user.rid.parse().expect("a user's rid"));
+    let permissions = ResourceParent::User(user.rid.parse().expect("a user's rid"));
     let permission = object(r#"{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}"#);
     world.engine.create_resource(permissions, permission.clone()).expect("created");
     assert!(world.engine.delete_resource(users, "v", &stale).is_err());

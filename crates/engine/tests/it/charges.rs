@@ -4,53 +4,8 @@ use engine::{Charge, Error, FeedStart, ItemName, Operation, Patch, Precondition,
 
 use crate::world::{World, body, key, value};
 
-fn charge(world: &World, operation: Operation) -> String {
-    world.run("p", operation).expect("a valid operation").charge.to_string()
-}
-
 fn create(text: &str) -> Operation {
     Operation::Create { body: body("p", text) }
-}
-
-fn replace(text: &str) -> Operation {
-    let precondition = Precondition::None;
-    Operation::Replace { name: ItemName::Id("1".into()), body: body("p", text), precondition }
-}
-
-#[test]
-fn writes_cost_by_size_and_by_the_index_terms_that_change() {
-    let world = World::new();
-    world.container(r#","indexingPolicy":{"includedPaths":[{"path":"/a/?"},{"path":"/b/*"}],"excludedPaths":[{"path":"/*"}]}"#);
-    let long = "x".repeat(1500);
-    let table = [
-        ("two terms beside id and partition key", create(r#""id":"1","a":1,"b":2,"c":3"#), "5.40"),
-        ("nothing changes", replace(r#""id":"1","a":1,"b":2,"c":3"#), "10"),
-        ("what is not indexed", replace(r#""id":"1","a":1,"b":2,"c":4"#), "10"),
-        ("one term goes, one comes", replace(r#""id":"1","a":2,"b":2,"c":4"#), "10.20"),
-        (
-            "another shape: other terms for what it holds",
-            replace(r#""id":"1","a":2,"b":[2,3,{"d":4}],"c":4"#),
-            "10.60",
-        ),
-        ("a kilobyte more", replace(&format!(r#""id":"1","a":2,"b":[2,3,{{"d":4}}],"c":"{long}""#)), "10.45"),
-        (
-            "a patch is a replace",
-            Operation::Patch {
-                name: ItemName::Id("1".into()),
-                patch: Patch::from_value(&value(r#"[{"op":"set","path":"/c","value":5}]"#)).expect("a patch"),
-                precondition: Precondition::None,
-            },
-            "10.45",
-        ),
-        (
-            "a delete is a create backwards",
-            Operation::Delete { name: ItemName::Id("1".into()), precondition: Precondition::None },
-            "5.60",
-        ),
-    ];
-    for (what, operation, expected) in table {
-        assert_eq!(charge(&world, operation), expected, "{what}");
-    }
 }
 
 /// Numbers from a seed.
@@ -143,7 +98,7 @@ fn t21_nothing_costs_more_or_less_because_of_ttl() {
                     world.pass(7);
                 }
                 purged.drain();
-                let gone = |id: &String| !expiring.is_alive("p", id) && plain.is_alive("p", id);
+                let gone = |id: &String| !expiring.is_living("p", id) && plain.is_living("p", id);
                 for id in (0..IDS).map(|id| id.to_string()).filter(gone) {
                     plain.delete("p", &id).expect("it lives there");
                 }
@@ -161,15 +116,4 @@ fn t21_nothing_costs_more_or_less_because_of_ttl() {
             assert_eq!(charges_of_reads(&purged), expected, "purged: seed {seed} step {step}");
         }
     }
-}
-
-#[test]
-fn a_partition_deleted_costs_what_its_items_do() {
-    let world = World::new();
-    let container = world.container(r#","indexingPolicy":{"indexingMode":"none","automatic":false}"#);
-    for id in 0..3 {
-        world.create("p", &format!(r#""id":"{id}""#)).expect("created");
-    }
-    let emptied = world.engine.delete_partition(&container, &key("p")).expect("deleted");
-    assert_eq!((emptied.items, emptied.charge.to_string().as_str()), (3, "16"));
 }

@@ -17,7 +17,7 @@ fn t34_a_clock_set_back_neither_stops_nor_revives() {
     world.engine.now().expect("looked at");
     world.clock.set_wall(Time::from_seconds(START - 1_000_000));
     world.clock.advance_boot_time(Duration::from_secs(5));
-    assert!(!world.is_alive("a", "x"));
+    assert!(!world.is_living("a", "x"));
 }
 
 /// T13: a write whose sync failed may be replayed; until then no reader is told that its item has expired.
@@ -32,15 +32,15 @@ fn t13_t16_what_a_failed_write_keeps_alive_is_not_called_expired_before_the_rest
     world.replace("a", "x", r#""id":"x","v":1"#).expect_err("the sync fails");
     for _ in 0..5 {
         world.pass(1);
-        assert!(world.is_alive("a", "x"), "its last write may have restarted the countdown");
+        assert!(world.is_living("a", "x"), "its last write may have restarted the countdown");
         assert_eq!(world.engine.now().expect("a time"), failed);
     }
     world.restart();
-    assert!(world.is_alive("a", "x"), "it has");
+    assert!(world.is_living("a", "x"), "it has");
     world.pass(4);
-    assert!(world.is_alive("a", "x"), "18.1 seconds at most");
+    assert!(world.is_living("a", "x"), "18.1 seconds at most");
     world.pass(1);
-    assert!(!world.is_alive("a", "x"));
+    assert!(!world.is_living("a", "x"));
 }
 
 /// T34: a start that finds the wall clock months ahead hides by it, but destroys nothing until an operator decides.
@@ -52,7 +52,7 @@ fn t34_a_leap_at_start_hides_but_destroys_nothing() {
         world.create("a", r#""id":"x","email":"e""#).expect("created");
         world.clock.set_wall(Time::from_seconds(START + 90 * 86_400));
         world.restart();
-        assert!(!world.is_alive("a", "x"), "hidden by the wall clock");
+        assert!(!world.is_living("a", "x"), "hidden by the wall clock");
         assert_eq!(world.drain(), 0, "nothing is purged");
         for (id, email) in [("x", "other"), ("y", "e")] {
             let taken = world.create("a", &format!(r#""id":"{id}","email":"{email}""#));
@@ -66,10 +66,10 @@ fn t34_a_leap_at_start_hides_but_destroys_nothing() {
         if accept {
             world.engine.accept_clock().expect("accepted");
             assert_eq!(world.drain(), 1);
-            assert!(!world.is_alive("a", "x"));
+            assert!(!world.is_living("a", "x"));
         } else {
             world.engine.reject_clock().expect("rejected");
-            assert!(world.is_alive("a", "x"), "the rejected time never was");
+            assert!(world.is_living("a", "x"), "the rejected time never was");
         }
     }
 }

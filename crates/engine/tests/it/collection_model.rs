@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
 use engine::collection::{Decision, Found, IndexState, Target, Workspace};
-use engine::{Collection, DefaultTtl, Error, Holder, ItemAddress};
+use engine::{Collection, DefaultTtl, Error, ItemAddress, Owner};
 use fastrand::Rng;
 use mql::index::IndexSpec;
 use storage::Direction;
@@ -51,7 +51,7 @@ impl Known {
     }
 
     /// T2, T27.
-    fn is_dead(&self, rules: &Rules, now_ms: i64) -> bool {
+    fn is_expired(&self, rules: &Rules, now_ms: i64) -> bool {
         let now = now_ms.div_euclid(1000);
         let by_ttl = match (self.own_ttl(), rules.default) {
             (_, DefaultTtl::Off) | (Some(-1), _) | (None, DefaultTtl::Never) => false,
@@ -116,7 +116,7 @@ impl Life {
     fn bury(&mut self) {
         let now = self.now_ms();
         let (rules, held) = (self.rules.clone(), self.held);
-        self.items.retain(|item| held || item.held || !item.is_dead(&rules, now));
+        self.items.retain(|item| held || item.held || !item.is_expired(&rules, now));
     }
 
     /// Takes over the rules that the collection has by now.
@@ -379,7 +379,7 @@ impl Life {
         self.learn_rules();
     }
 
-    /// A step of the builds, by whoever waits for them.
+    /// A step of the builds, by a caller that waits for them.
     fn build(&mut self) {
         let collection = self.collection();
         let numbers: Vec<u32> = collection.indexes().iter().map(|index| index.number).collect();
@@ -397,18 +397,18 @@ impl Life {
 
     /// Holds an item or the collection, or lifts a hold (T31).
     fn hold(&mut self) {
-        let holder = Holder::Collection(self.collection());
+        let owner = Owner::Collection(self.collection());
         if self.rng.u8(0..4) == 0 {
             self.held = !self.held;
             let hold = self.held.then(|| "a case".to_owned());
-            self.world.engine.change_lifecycle(&holder, |wishes| wishes.hold = hold).expect("a wish");
+            self.world.engine.change_lifecycle(&owner, |settings| settings.hold = hold).expect("a wish");
             return;
         }
         let id = self.rng.i32(0..IDS);
         let address = ItemAddress::DocumentId(Value::Int32(id));
         let item = self.items.iter().position(|item| item.id == id);
         if self.rng.bool() {
-            let outcome = self.world.engine.hold_item(&holder, &address, "a case");
+            let outcome = self.world.engine.hold_item(&owner, &address, "a case");
             match item {
                 Some(at) => {
                     outcome.expect("it lives");
@@ -417,7 +417,7 @@ impl Life {
                 None => assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}"),
             }
         } else {
-            let outcome = self.world.engine.lift_item(&holder, &address);
+            let outcome = self.world.engine.lift_item(&owner, &address);
             match item.filter(|at| self.items[*at].held) {
                 _ if self.held => assert!(matches!(outcome, Err(Error::Held { .. })), "{outcome:?}"),
                 Some(at) => {
@@ -466,7 +466,7 @@ impl Life {
             let found = reading.by_id(&collection, Value::Int32(item.id).view()).expect("a look");
             assert_eq!(found.expect("it lives").document, raw(&item.document));
         }
-        let held = self.world.engine.held_items(&Holder::Collection(collection.clone()), None);
+        let held = self.world.engine.held_items(&Owner::Collection(collection.clone()), None);
         let mut held: Vec<String> =
             held.expect("a list").iter().map(|held| format!("{:?}", held.address)).collect();
         let address = |item: &Known| format!("{:?}", ItemAddress::DocumentId(Value::Int32(item.id)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, Value, ValueRef};
 use document::ItemNumber;
 use engine::collection::{Decision, Found, Modified, Receipt, Receipts, Target, Verdict};
-use engine::{Collection, CollectionDefinition, DefaultTtl, Error};
+use engine::{Collection, CollectionDefinition, Error};
 use mql::index::IndexSpec;
 use storage::Direction;
 
@@ -211,35 +211,6 @@ fn a_function_sees_the_living_item_and_says_what_becomes_of_it() {
     assert!(world.modify(&collection, Target::Number(ItemNumber(1)), Decision::Delete).is_err());
 }
 
-#[test]
-fn t15_a_dead_item_is_not_there_for_writes_and_leaves_nothing() {
-    let world = World::new();
-    let collection = world.collection("c");
-    world.index(&collection, &by("_ts").with("expireAfterSeconds", 10));
-    assert_eq!(collection.default_ttl(), DefaultTtl::Seconds(10));
-    world.put(&collection, &item(1)).expect("free");
-    world.put(&collection, &item(2).with("ttl", 5)).expect("free");
-    world.put(&collection, &item(3).with("ttl", -1)).expect("free");
-    world.put(&collection, &item(4).with("ttl", "5")).expect("free");
-    world.pass(5);
-    assert_eq!(world.all(&collection, Direction::Forward), [1, 3, 4]);
-    world.put(&collection, &item(2)).expect("free again");
-    world.pass(5);
-    assert_eq!(world.all(&collection, Direction::Forward), [3, 2]);
-    let seen = world.engine.modify(
-        &collection,
-        Target::Id(Value::Int32(1)),
-        |found, _| Ok(if found.is_some() { Decision::Delete } else { Decision::Keep }.into()),
-        None,
-    );
-    assert!(seen.wait().expect("kept").before.is_none());
-    let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
-    assert_eq!((usage.living.items, usage.dead.items), (2, 2));
-    let report = world.engine.purge_step(100).expect("a step");
-    assert_eq!(report.purged_items, 2);
-    assert_eq!(world.all(&collection, Direction::Forward), [3, 2]);
-}
-
 fn receipt(number: i64, statement: i32) -> Receipt {
     Receipt { session: b"session".to_vec(), number, statement }
 }
@@ -347,53 +318,6 @@ fn an_index_is_built_over_what_is_there_and_kept_from_then_on() {
 }
 
 #[test]
-fn t15_a_unique_key_is_free_as_soon_as_its_holder_is_dead() {
-    let world = World::new();
-    let collection = world.collection("c");
-    world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
-    let number = world.index(&collection, &by("a").with("unique", true));
-    let values = |values: &[i32]| Value::Array(values.iter().map(|value| Value::Int32(*value)).collect());
-    world.put(&collection, &item(1).with("a", values(&[1, 2, 2])).with("ttl", 5)).expect("free");
-    let taken = world.put(&collection, &item(2).with("a", values(&[3, 2])));
-    let Err(Error::DuplicateKey { index, pattern, value }) = taken else { panic!("{taken:?}") };
-    assert_eq!((index.as_str(), pattern.to_document()), ("a_1", Document::new().with("a", 1)));
-    assert_eq!(value.to_document(), Document::new().with("a", 2));
-    assert!(world.get(&collection, 2).is_none());
-    world.put(&collection, &item(3).with("a", 3)).expect("free");
-    let replace = |id: i32, a: Value| {
-        let decision = Decision::Replace(raw(&item(id).with("a", a)));
-        world.modify(&collection, Target::Id(Value::Int32(id)), decision)
-    };
-    assert!(matches!(replace(3, Value::Int32(1)), Err(Error::DuplicateKey { .. })));
-    replace(3, values(&[3, 4])).expect("its own key");
-    world.pass(5);
-    replace(3, values(&[1, 4])).expect("free by now");
-    assert_eq!(world.hits(&collection, number, Direction::Forward), [3, 3]);
-    let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
-    assert_eq!((usage.living.items, usage.dead.items), (1, 0), "the dead one was buried");
-    world.put(&collection, &item(4)).expect("no key is a key");
-    assert!(matches!(world.put(&collection, &item(5)), Err(Error::DuplicateKey { .. })));
-}
-
-#[test]
-fn t15_a_unique_build_ignores_the_dead_and_ends_at_a_living_duplicate() {
-    let world = World::new();
-    let collection = world.collection("c");
-    world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
-    world.put(&collection, &item(1).with("a", 1).with("ttl", 5)).expect("free");
-    world.put(&collection, &item(2).with("a", 1)).expect("free");
-    let unique = by("a").with("unique", true);
-    assert!(matches!(world.try_index(&collection, &unique), Err(Error::DuplicateKey { .. })));
-    assert!(collection.indexes().named("a_1").is_none());
-    world.pass(5);
-    let number = world.index(&collection, &unique);
-    assert_eq!(world.hits(&collection, number, Direction::Forward), [2]);
-    assert!(matches!(world.put(&collection, &item(3).with("a", 1)), Err(Error::DuplicateKey { .. })));
-    while world.engine.purge_step(9).expect("a step").next_due.is_some() {}
-    assert_eq!(world.hits(&collection, number, Direction::Forward), [2]);
-}
-
-#[test]
 fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
     let mut world = World::new();
     let collection = world.collection("c");
@@ -418,7 +342,7 @@ fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
     assert_eq!(world.get(&collection, 5).expect("there").sequence, before, "nobody has written it");
     world.pass(100);
     let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
-    assert_eq!((usage.living.items, usage.dead.items), (3, 4));
+    assert_eq!((usage.living.items, usage.expired.items), (3, 4));
 
     let spec = IndexSpec::parse(by("d").with("expireAfterSeconds", 100_000).view()).expect("valid");
     assert_eq!(world.engine.change_index(&collection, numbers[0], spec), Ok(numbers[0]));
@@ -431,22 +355,7 @@ fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
     while world.engine.purge_step(9).expect("a step").next_due.is_some() {}
     assert_eq!(world.all(&collection, Direction::Forward), [4, 5, 7]);
     let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
-    assert_eq!((usage.living.items, usage.dead.items), (3, 0));
-}
-
-#[test]
-fn t27_an_index_that_becomes_a_ttl_index_is_built_anew() {
-    let world = World::new();
-    let collection = world.collection("c");
-    let number = world.index(&collection, &by("d"));
-    world.put(&collection, &item(1).with("d", date(START))).expect("free");
-    let spec = IndexSpec::parse(by("d").with("expireAfterSeconds", 0).view()).expect("valid");
-    let next = world.engine.change_index(&collection, number, spec).expect("a change");
-    assert_ne!(next, number);
-    while !world.engine.build_indexes_step(&collection, &[next], 3).expect("a step").done {}
-    assert_eq!(world.all(&collection, Direction::Forward), [0; 0]);
-    world.put(&collection, &item(1).with("d", date(START - 5))).expect("inserted and gone");
-    assert!(world.get(&collection, 1).is_none());
+    assert_eq!((usage.living.items, usage.expired.items), (3, 0));
 }
 
 /// No entry is missing, and none is left over.
@@ -456,7 +365,7 @@ fn assert_whole(world: &World, collection: &Arc<Collection>) {
     assert_eq!(check.items as usize, world.all(collection, Direction::Forward).len());
 }
 
-/// An entry on `_id` does not say whether its item lives. Whoever wants the items has them with the entries: each is loaded once.
+/// An entry on `_id` does not say whether its item lives. A reader that wants the items gets them with the entries: each is loaded once.
 #[test]
 fn a_scan_along_id_loads_each_item_once() {
     let world = World::new();
@@ -627,7 +536,7 @@ fn t16_a_transaction_conflicts_if_what_it_was_shown_dies_before_it_commits() {
     for (id, seconds) in [(1, 100), (2, 100), (3, 100), (4, 10_000), (5, -1)] {
         world.put(&read, &item(id).with("ttl", seconds)).expect("free");
     }
-    // What changes or goes by somebody's hand is no conflict for who has only read it.
+    // An item that another writer changes or deletes is no conflict for a transaction that has only read it.
     let (dies, only_reads, deleted) = (shown(1, true), shown(2, false), shown(3, true));
     world.modify(&read, Target::Id(Value::Int32(3)), Decision::Delete).expect("there");
     commit(deleted).expect("no conflict");

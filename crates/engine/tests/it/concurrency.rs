@@ -66,7 +66,7 @@ fn t22_the_purge_leaves_nothing_behind_while_writers_and_clock_run() {
     clock.advance(Duration::from_secs(10));
     while engine.purge_step(1000).expect("a step").next_due.is_some() {}
     let usage = engine.usage(&container).expect("figures");
-    assert_eq!((usage.living.items, usage.dead.items), (0, 0), "every item was due");
+    assert_eq!((usage.living.items, usage.expired.items), (0, 0), "every item was due");
     engine.replace_container(&container, definition("c", ""), &Precondition::None).expect("TTL off");
     assert_eq!(engine.usage(&container).expect("figures").living.items, 0, "expired is final");
 }

@@ -2,23 +2,23 @@
 
 use document::PartitionKey;
 use engine::{
-    Api, Consent, DeletionLog, Holder, ItemAddress, Precondition, Tampering, Throughput, Verifier, Watch,
+    Api, Consent, DeletionLog, ItemAddress, Owner, Precondition, Tampering, Throughput, Verifier, Watch,
 };
 
 use crate::collections::{by, date, item};
 use crate::world::{START, World};
 
-fn holder(world: &World) -> Holder {
-    world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
+fn owner(world: &World) -> Owner {
+    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
 }
 
-fn record(world: &World, holder: &Holder, is_on: bool) {
-    world.engine.change_lifecycle(holder, |wishes| wishes.deletion_record = is_on).expect("a wish");
+fn record(world: &World, owner: &Owner, is_on: bool) {
+    world.engine.change_lifecycle(owner, |settings| settings.deletion_record = is_on).expect("a wish");
 }
 
 /// The only log of a container or collection.
-fn log_of(world: &World, holder: &Holder) -> DeletionLog {
-    let mut logs = world.engine.deletion_logs_of(holder).expect("logs");
+fn log_of(world: &World, owner: &Owner) -> DeletionLog {
+    let mut logs = world.engine.deletion_logs_of(owner).expect("logs");
     assert_eq!(logs.len(), 1);
     logs.remove(0)
 }
@@ -51,7 +51,7 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     world.create("a", r#""id":"before","ttl":1"#).expect("created");
     world.pass(1);
     world.drain();
-    record(&world, &holder(&world), true);
+    record(&world, &owner(&world), true);
     world.create("a", r#""id":"x","secret":"s""#).expect("created");
     world.create("a", r#""id":"y","ttl":9"#).expect("created");
     world.pass(9);
@@ -61,8 +61,8 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     world.pass(11);
     world.drain();
     world.delete("a", "y").expect("deleted by a client");
-    record(&world, &holder(&world), false);
-    let log = log_of(&world, &holder(&world));
+    record(&world, &owner(&world), false);
+    let log = log_of(&world, &owner(&world));
     assert!(!log.is_open);
     let lines = lines_of(&world, &log);
     let rules = |ttl: u32| format!(r#""rules":{{"defaultTtl":{ttl},"dateIndexes":[],"hold":null}}"#);
@@ -87,8 +87,8 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     assert_eq!(world.engine.verify_deletion_log(&log), Ok(Ok(())));
     assert!(!lines.concat().contains("secret"), "no bodies");
 
-    record(&world, &holder(&world), true);
-    let again = log_of(&world, &holder(&world));
+    record(&world, &owner(&world), true);
+    let again = log_of(&world, &owner(&world));
     assert_eq!((again.count, again.is_open), (log.count + 1, true), "an earlier record goes on");
 }
 
@@ -96,17 +96,17 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
 fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
     let world = World::new();
     world.container(r#","defaultTtl":5"#);
-    record(&world, &holder(&world), true);
+    record(&world, &owner(&world), true);
     for id in ["held", "dead"] {
         world.create("a", &format!(r#""id":"{id}""#)).expect("created");
     }
     let item = ItemAddress::Id(PartitionKey::from_header(r#"["a"]"#).expect("a key"), "held".to_owned());
-    world.engine.hold_item(&holder(&world), &item, "a case").expect("held");
+    world.engine.hold_item(&owner(&world), &item, "a case").expect("held");
     world.pass(6);
     // The other one is dead and not purged: the change leaves a cutoff, in which the held one would lie.
     world.set_default(Some(2));
-    world.engine.lift_item(&holder(&world), &item).expect("lifted");
-    let log = log_of(&world, &holder(&world));
+    world.engine.lift_item(&owner(&world), &item).expect("lifted");
+    let log = log_of(&world, &owner(&world));
     let lines = lines_of(&world, &log);
     let lifted = concat!(
         r#""purged","id":"held","partitionKey":["a"],"_ts":1700000000,"#,
@@ -118,8 +118,8 @@ fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
 #[test]
 fn the_record_outlives_its_container() {
     let world = World::new();
-    let holder = Holder::Container(world.container(r#","defaultTtl":10"#));
-    record(&world, &holder, true);
+    let owner = Owner::Container(world.container(r#","defaultTtl":10"#));
+    record(&world, &owner, true);
     for id in ["x", "y", "z"] {
         world
             .create("a", &format!(r#""id":"{id}","ttl":{}"#, if id == "x" { 1 } else { -1 }))
@@ -127,7 +127,7 @@ fn the_record_outlives_its_container() {
     }
     world.pass(1);
     world.drain();
-    let open = log_of(&world, &holder);
+    let open = log_of(&world, &owner);
     world.engine.delete_container(&world.current(), &Precondition::None).expect("dropped");
     world.drain();
     let logs = world.engine.deletion_logs().expect("logs");
@@ -138,20 +138,20 @@ fn the_record_outlives_its_container() {
     assert_eq!(world.engine.verify_deletion_log(&logs[0]), Ok(Ok(())));
 
     world.container("");
-    assert_eq!(world.engine.deletion_logs_of(&self::holder(&world)).expect("logs"), [], "a new one has none");
+    assert_eq!(world.engine.deletion_logs_of(&self::owner(&world)).expect("logs"), [], "a new one has none");
 }
 
 #[test]
 fn pages_go_on_where_the_last_one_ended() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);
-    record(&world, &holder(&world), true);
+    record(&world, &owner(&world), true);
     for number in 0..30 {
         world.create("a", &format!(r#""id":"{number}""#)).expect("created");
     }
     world.pass(10);
     world.drain();
-    let log = log_of(&world, &holder(&world));
+    let log = log_of(&world, &owner(&world));
     assert_eq!(log.count, 31);
     let rest = world.engine.deletion_page(log.log, 29).expect("a page");
     assert_eq!((rest.lines.split_inclusive(|byte| *byte == b'\n').count(), rest.last), (2, 31));
@@ -168,18 +168,18 @@ fn each_physical_partition_has_a_log_and_all_share_the_archive() {
     let throughput = Some(Throughput::Manual(20_000));
     let container = world.engine.create_container(&database, definition, throughput).expect("created");
     assert_eq!(container.partitions.len(), 4);
-    let wishes = |wishes: &mut engine::Lifecycle| {
-        wishes.deletion_record = true;
-        wishes.archive = engine::ArchiveDirectory::parse("cold");
+    let settings = |settings: &mut engine::Lifecycle| {
+        settings.deletion_record = true;
+        settings.archive = engine::ArchiveDirectory::parse("cold");
     };
-    world.engine.change_lifecycle(&holder(&world), wishes).expect("a wish");
+    world.engine.change_lifecycle(&owner(&world), settings).expect("a wish");
     for number in 0..40 {
         world.create(&format!("key {number}"), r#""id":"x""#).expect("created");
     }
     world.pass(10);
     assert_eq!(world.drain(), 40);
     assert_eq!(world.archive.lines("cold").len(), 40);
-    let logs = world.engine.deletion_logs_of(&holder(&world)).expect("logs");
+    let logs = world.engine.deletion_logs_of(&owner(&world)).expect("logs");
     assert_eq!((logs.len(), logs.iter().map(|log| log.count - 1).sum::<u64>()), (4, 40));
     for (position, log) in logs.iter().enumerate() {
         assert!(log.count > 1, "each has some of them");
@@ -194,8 +194,8 @@ fn the_record_of_a_watched_collection_ends_with_its_drop() {
     let world = World::new();
     let collection = world.collection("c");
     world.engine.watch(&Watch::Database("db".into())).expect("watched");
-    let holder = Holder::Collection(collection.clone());
-    record(&world, &holder, true);
+    let owner = Owner::Collection(collection.clone());
+    record(&world, &owner, true);
     world.put(&collection, &item(1)).expect("inserted");
     world.engine.drop_collection(&collection).expect("dropped");
     let log = world.engine.deletion_logs().expect("logs").remove(0);
@@ -210,8 +210,8 @@ fn the_record_of_a_watched_collection_ends_with_its_drop() {
 fn a_collection_has_its_record_through_indexes_holds_and_another_name() {
     let world = World::new();
     let collection = world.collection("c");
-    let holder = Holder::Collection(collection.clone());
-    record(&world, &holder, true);
+    let owner = Owner::Collection(collection.clone());
+    record(&world, &owner, true);
     world.index(&collection, &by("at").with("expireAfterSeconds", 30));
     world.put(&collection, &item(7).with("at", date(START))).expect("inserted");
     world
@@ -220,8 +220,8 @@ fn a_collection_has_its_record_through_indexes_holds_and_another_name() {
     world.pass(30);
     world.drain();
     let engine = &world.engine;
-    engine.change_lifecycle(&holder, |wishes| wishes.hold = Some("case".into())).expect("held");
-    engine.change_lifecycle_with(&holder, Consent::Given, |wishes| wishes.hold = None).expect("lifted");
+    engine.change_lifecycle(&owner, |settings| settings.hold = Some("case".into())).expect("held");
+    engine.change_lifecycle_with(&owner, Consent::Given, |settings| settings.hold = None).expect("lifted");
     let renamed = engine.rename_collection(&collection, "db", "d", false).expect("renamed");
     engine.drop_collection(&renamed).expect("dropped");
     let log = engine.deletion_logs().expect("logs").remove(0);
@@ -233,11 +233,11 @@ fn a_collection_has_its_record_through_indexes_holds_and_another_name() {
     };
     let index = r#"{"index":"at_1","seconds":30}"#;
     assert_eq!(events[1], rules(index, "null"));
-    let dead = concat!(
+    let expired = concat!(
         r#""purged","_id":{"$numberInt":"7"},"_ts":1700000000,"#,
         r#""expired":"2023-11-14T22:13:50.000Z","rule":"dateIndex","index":"at_1","seconds":30,"under":2"#
     );
-    assert_eq!(events[2], dead);
+    assert_eq!(events[2], expired);
     assert!(events[3].starts_with(r#""purged","_idSha256":""#), "{}", events[3]);
     assert_eq!(events[4], rules(index, r#""case""#));
     assert_eq!(events[5], rules(index, "null"));
@@ -253,17 +253,17 @@ fn two_logs() -> (Vec<String>, Vec<String>, String) {
     for name in ["c", "other"] {
         let definition = crate::world::definition(name, r#","defaultTtl":10"#);
         let container = world.engine.create_container(&database, definition, None).expect("created");
-        let holder = Holder::Container(container.clone());
-        record(&world, &holder, true);
+        let owner = Owner::Container(container.clone());
+        record(&world, &owner, true);
         for id in 0..7 {
             let body = crate::world::body("a", &format!(r#""id":"item {id}""#));
             world.engine.write(&container, None, engine::Operation::Create { body }).wait().expect("created");
         }
-        all.push(holder);
+        all.push(owner);
     }
     world.pass(10);
     world.drain();
-    let logs: Vec<_> = all.iter().map(|holder| log_of(&world, holder)).collect();
+    let logs: Vec<_> = all.iter().map(|owner| log_of(&world, owner)).collect();
     (lines_of(&world, &logs[0]), lines_of(&world, &logs[1]), logs[0].head.clone())
 }
 
@@ -347,7 +347,7 @@ fn ten_kinds_of_tampering_are_detected() {
     }
 }
 
-/// Whoever recomputes all hashes from some line on is told by the head alone.
+/// A forger who recomputes all hashes from some line on is found by the head alone.
 #[test]
 fn a_forged_end_needs_the_head_to_be_detected() {
     let (lines, _, head) = two_logs();

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{Api, ArchiveDirectory, Consent, DeletionLog, Holder, ItemName, Precondition, Verifier};
+use engine::{Api, ArchiveDirectory, Consent, DeletionLog, ItemName, Owner, Precondition, Verifier};
 use storage::CrashMode;
 
 use crate::world::{START, World, key};
@@ -42,14 +42,14 @@ struct Life {
 impl Life {
     fn new(seed: u64) -> Life {
         let world = World::new();
-        let holder = Holder::Container(world.container(r#","defaultTtl":5"#));
+        let owner = Owner::Container(world.container(r#","defaultTtl":5"#));
         let slides = seed % 2 == 1;
-        let wishes = |wishes: &mut engine::Lifecycle| {
-            wishes.sliding = slides;
-            wishes.archive = ArchiveDirectory::parse("cold");
-            wishes.deletion_record = true;
+        let settings = |settings: &mut engine::Lifecycle| {
+            settings.sliding = slides;
+            settings.archive = ArchiveDirectory::parse("cold");
+            settings.deletion_record = true;
         };
-        world.engine.change_lifecycle(&holder, wishes).expect("a wish");
+        world.engine.change_lifecycle(&owner, settings).expect("a wish");
         Life {
             world,
             random: fastrand::Rng::with_seed(seed),
@@ -65,8 +65,8 @@ impl Life {
         }
     }
 
-    fn holder(&self) -> Holder {
-        self.world.engine.holder(Api::NoSql, "db", "c").expect("made at the start")
+    fn owner(&self) -> Owner {
+        self.world.engine.owner(Api::NoSql, "db", "c").expect("made at the start")
     }
 
     /// When an item dies, unless something happens.
@@ -82,16 +82,16 @@ impl Life {
     fn reap(&mut self, change: Option<i64>) {
         let now = self.now.cast_signed();
         let due = |(id, version): (&&'static str, &Version)| Some((*id, self.deadline(version)?));
-        let dead: Vec<_> =
+        let expired: Vec<_> =
             self.living.iter().filter_map(due).filter(|(_, deadline)| *deadline <= now).collect();
-        for (id, deadline) in dead {
+        for (id, deadline) in expired {
             let version = self.living.remove(id).expect("just found");
             let died = bson::format_date(change.unwrap_or(deadline * 1000));
             self.died.insert(version.number, (id.to_owned(), version.ts, died));
         }
     }
 
-    /// A change of rules has killed whoever is overdue.
+    /// A change of rules has expired every item that is overdue.
     fn reap_by_change(&mut self) {
         let now = self.world.engine.now().expect("a running clock").millis();
         self.reap(Some(now.cast_signed()));
@@ -105,8 +105,8 @@ impl Life {
             engine.read(&self.world.current(), &key("p"), &ItemName::Id(id.into()), &Precondition::None);
         assert_eq!(outcome.is_ok(), self.living.contains_key(id), "{outcome:?}");
         let Some(version) = self.living.get(id) else { return };
-        if let Some(touch) = outcome.expect("it lives").touch.and_then(|touch| engine.touch(&touch)) {
-            touch.wait().expect("restarted");
+        if let Some(renewal) = outcome.expect("it lives").renewal.and_then(|renewal| engine.renew(&renewal)) {
+            renewal.wait().expect("restarted");
         }
         if self.slides && version.ttl != Some(-1) && self.deadline(version).is_some() {
             self.restarts += usize::from(version.from < self.now);
@@ -144,8 +144,8 @@ impl Life {
     fn turn_hold(&mut self) {
         self.held = !self.held;
         let hold = self.held.then(|| "case".to_owned());
-        let change = self.world.engine.change_lifecycle_with(&self.holder(), Consent::Given, |wishes| {
-            wishes.hold = hold;
+        let change = self.world.engine.change_lifecycle_with(&self.owner(), Consent::Given, |settings| {
+            settings.hold = hold;
         });
         change.expect("a wish");
         self.reap_by_change();
@@ -210,9 +210,9 @@ impl Life {
         let lines: BTreeSet<u32> =
             self.world.archive.lines("cold").iter().map(|line| version_of(line)).collect();
         assert_eq!(lines, self.died.keys().copied().collect());
-        assert_eq!(self.world.engine.purge_figures(&self.holder()).expect("figures").backlog.items, 0);
+        assert_eq!(self.world.engine.purge_figures(&self.owner()).expect("figures").backlog.items, 0);
 
-        let log = self.world.engine.deletion_logs_of(&self.holder()).expect("logs").remove(0);
+        let log = self.world.engine.deletion_logs_of(&self.owner()).expect("logs").remove(0);
         let mut entries = self.entries(&log);
         let mut died: Vec<Told> = self.died.values().cloned().collect();
         entries.sort();

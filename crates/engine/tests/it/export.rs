@@ -1,6 +1,6 @@
 //! Exports: every living item once, page by page, whatever happens between two pages.
 
-use engine::{Api, Error, ExportPage, Exported, Holder, Precondition, Throughput};
+use engine::{Api, Error, ExportPage, Exported, Owner, Precondition, Throughput};
 
 use crate::collections::{item, raw};
 use crate::world::{World, definition};
@@ -8,20 +8,20 @@ use crate::world::{World, definition};
 /// The next page: ids, and where to go on.
 fn page(
     world: &World,
-    holder: &Holder,
+    owner: &Owner,
     after: Option<&str>,
     max_bytes: usize,
 ) -> (Vec<String>, Option<String>) {
-    let ExportPage { living, next, .. } = world.engine.export_page(holder, after, max_bytes).expect("a page");
+    let ExportPage { living, next, .. } = world.engine.export_page(owner, after, max_bytes).expect("a page");
     let Exported::Items(items) = living else { panic!("a container has items") };
     (items.iter().map(|item| item.id().to_owned()).collect(), next)
 }
 
 /// All pages from a place on.
-fn rest(world: &World, holder: &Holder, mut after: Option<String>, max_bytes: usize) -> Vec<String> {
+fn rest(world: &World, owner: &Owner, mut after: Option<String>, max_bytes: usize) -> Vec<String> {
     let mut all = Vec::new();
     loop {
-        let (ids, next) = page(world, holder, after.as_deref(), max_bytes);
+        let (ids, next) = page(world, owner, after.as_deref(), max_bytes);
         all.extend(ids);
         after = next;
         if after.is_none() {
@@ -30,8 +30,8 @@ fn rest(world: &World, holder: &Holder, mut after: Option<String>, max_bytes: us
     }
 }
 
-fn holder(world: &World) -> Holder {
-    world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
+fn owner(world: &World) -> Owner {
+    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
 }
 
 #[test]
@@ -41,14 +41,14 @@ fn an_item_is_exported_once_whatever_is_written_between_two_pages() {
     for n in 0..10 {
         world.create("a", &format!(r#""id":"{n}""#)).expect("new");
     }
-    let holder = holder(&world);
-    assert_eq!(rest(&world, &holder, None, 1), (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
-    let (first, next) = page(&world, &holder, None, 1);
+    let owner = owner(&world);
+    assert_eq!(rest(&world, &owner, None, 1), (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
+    let (first, next) = page(&world, &owner, None, 1);
     assert_eq!(first, ["0"]);
     world.replace("a", "0", r#""id":"0","again":true"#).expect("it lives");
     world.delete("a", "3").expect("it lives");
     world.create("a", r#""id":"new""#).expect("new");
-    assert_eq!(rest(&world, &holder, next, 40), ["1", "2", "4", "5", "6", "7", "8", "9", "new"]);
+    assert_eq!(rest(&world, &owner, next, 40), ["1", "2", "4", "5", "6", "7", "8", "9", "new"]);
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn t14_the_dead_are_not_exported_and_no_token_names_them() {
         if purged {
             world.engine.purge_step(100).expect("a step");
         }
-        let holder = holder(&world);
-        assert_eq!(rest(&world, &holder, None, 1), ["1", "3", "5"]);
-        let (_, first) = page(&world, &holder, None, 1);
-        let (_, second) = page(&world, &holder, first.as_deref(), 1);
+        let owner = owner(&world);
+        assert_eq!(rest(&world, &owner, None, 1), ["1", "3", "5"]);
+        let (_, first) = page(&world, &owner, None, 1);
+        let (_, second) = page(&world, &owner, first.as_deref(), 1);
         (first, second)
     };
     assert_eq!(tokens(false), tokens(true));
@@ -77,12 +77,12 @@ fn t14_the_dead_are_not_exported_and_no_token_names_them() {
 fn t33_an_export_restarts_no_countdown() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);
-    world.engine.change_lifecycle(&holder(&world), |wishes| wishes.sliding = true).expect("a wish");
+    world.engine.change_lifecycle(&owner(&world), |settings| settings.sliding = true).expect("a wish");
     world.create("a", r#""id":"x""#).expect("new");
     world.pass(6);
-    assert_eq!(rest(&world, &holder(&world), None, 100), ["x"]);
+    assert_eq!(rest(&world, &owner(&world), None, 100), ["x"]);
     world.pass(6);
-    assert!(!world.is_alive("a", "x"));
+    assert!(!world.is_living("a", "x"));
 }
 
 #[test]
@@ -95,18 +95,18 @@ fn all_partitions_are_exported_and_collections_to_the_byte() {
     for n in 0..30 {
         world.create(&format!("k{n}"), &format!(r#""id":"{n}""#)).expect("new");
     }
-    let mut all = rest(&world, &holder(&world), None, 200);
+    let mut all = rest(&world, &owner(&world), None, 200);
     all.sort_by_key(|id| id.parse::<u32>().expect("a number"));
     assert_eq!(all, (0..30).map(|n| n.to_string()).collect::<Vec<_>>());
 
     let collection = world.collection("coll");
     let documents: Vec<_> = (0..5).map(|n| raw(&item(n).with("text", "x".repeat(100)))).collect();
     world.engine.insert(&collection, documents.clone(), true, None).wait().expect("an answer");
-    let holder = Holder::Collection(collection);
-    let page = world.engine.export_page(&holder, None, 250).expect("a page");
+    let owner = Owner::Collection(collection);
+    let page = world.engine.export_page(&owner, None, 250).expect("a page");
     let Exported::Documents(first) = page.living else { panic!("a collection has documents") };
     assert_eq!(first, documents[..2]);
-    let page = world.engine.export_page(&holder, page.next.as_deref(), 10_000).expect("a page");
+    let page = world.engine.export_page(&owner, page.next.as_deref(), 10_000).expect("a page");
     let Exported::Documents(second) = page.living else { panic!("a collection has documents") };
     assert_eq!((second.as_slice(), page.next), (&documents[2..], None));
 }
@@ -118,16 +118,16 @@ fn a_token_of_a_container_that_was_made_again_is_refused() {
     for n in 0..3 {
         world.create("a", &format!(r#""id":"{n}""#)).expect("new");
     }
-    let (_, next) = page(&world, &holder(&world), None, 1);
+    let (_, next) = page(&world, &owner(&world), None, 1);
     world.engine.delete_container(&world.current(), &Precondition::None).expect("it is there");
     world.container("");
     let next = next.expect("more");
-    let refused = world.engine.export_page(&holder(&world), Some(&next), 1);
+    let refused = world.engine.export_page(&owner(&world), Some(&next), 1);
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{next}: {refused:?}");
     for token in
         ["", "1", "x.y", "1.2.3", "-1.1", &next[1..], &next[..next.len() - 1], &next.replacen('A', "B", 1)]
     {
-        let refused = world.engine.export_page(&holder(&world), Some(token), 1);
+        let refused = world.engine.export_page(&owner(&world), Some(token), 1);
         assert!(matches!(refused, Err(Error::InvalidContinuation { .. })), "{token}: {refused:?}");
     }
 }

@@ -1,18 +1,16 @@
 //! Forecast and dry run against what then happens (T30).
 
-use bson::Document;
-use engine::{Api, DefaultTtl, Holder, Interval, Tally};
+use engine::{Api, DefaultTtl, Interval, Owner, Tally};
 
-use super::collections::{by, date, item};
 use super::countings::{read, wish};
-use super::world::{START, World};
+use super::world::World;
 
-fn holder(world: &World) -> Holder {
-    world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
+fn owner(world: &World) -> Owner {
+    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
 }
 
-fn dead(world: &World, holder: &Holder) -> Tally {
-    world.engine.usage_of(holder).expect("figures").dead
+fn expired(world: &World, owner: &Owner) -> Tally {
+    world.engine.usage_of(owner).expect("figures").expired
 }
 
 fn less(more: Tally, less: Tally) -> Tally {
@@ -22,7 +20,7 @@ fn less(more: Tally, less: Tally) -> Tally {
 /// Random items over random pasts, some of them dead; in every other world reads restart countdowns (T33).
 fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
     let slides = random.bool();
-    wish(world, |wishes| wishes.sliding = slides);
+    wish(world, |settings| settings.sliding = slides);
     for id in 0..random.usize(1..60) {
         let ttl = match random.u8(..4) {
             0 => String::new(),
@@ -46,21 +44,21 @@ fn t30_a_forecast_is_what_happens() {
         let (count, length) = (random.usize(1..8), interval.seconds());
         world.container(&format!(r#","defaultTtl":{}"#, random.u64(1..length * 6)));
         populate(&world, &mut random, length * 6);
-        let holder = holder(&world);
-        let living = world.engine.usage_of(&holder).expect("figures").living;
-        let forecast = world.engine.forecast(&holder, interval, count).expect("a forecast");
+        let owner = owner(&world);
+        let living = world.engine.usage_of(&owner).expect("figures").living;
+        let forecast = world.engine.forecast(&owner, interval, count).expect("a forecast");
         assert!(forecast.exact);
-        assert_eq!(forecast.overdue, dead(&world, &holder), "seed {seed}");
+        assert_eq!(forecast.overdue, expired(&world, &owner), "seed {seed}");
         let mut before = forecast.overdue;
         for (at, expected) in forecast.intervals.iter().enumerate() {
             world.pass(length);
-            let after = dead(&world, &holder);
+            let after = expired(&world, &owner);
             assert_eq!(less(after, before), *expected, "seed {seed}, interval {at}");
             before = after;
         }
         world.pass(1 << 32);
-        assert_eq!(less(dead(&world, &holder), before), forecast.later, "seed {seed}");
-        let rest = world.engine.usage_of(&holder).expect("figures").living;
+        assert_eq!(less(expired(&world, &owner), before), forecast.later, "seed {seed}");
+        let rest = world.engine.usage_of(&owner).expect("figures").living;
         assert_eq!(rest, forecast.never, "seed {seed} of {living:?}");
     }
 }
@@ -84,15 +82,15 @@ fn t30_a_dry_run_is_what_the_change_then_does() {
                 u32::try_from(seconds).map_or(DefaultTtl::Never, DefaultTtl::Seconds)
             });
             let before = world.engine.usage(&world.current()).expect("figures");
-            let dry_run = world.engine.dry_run(&holder(&world), default_ttl).expect("figures");
-            let told = world.engine.forecast_if(&holder(&world), default_ttl, Interval::Minute, 5);
+            let dry_run = world.engine.dry_run(&owner(&world), default_ttl).expect("figures");
+            let told = world.engine.forecast_if(&owner(&world), default_ttl, Interval::Minute, 5);
             world.set_default(next);
-            let then = world.engine.forecast(&holder(&world), Interval::Minute, 5).expect("a forecast");
+            let then = world.engine.forecast(&owner(&world), Interval::Minute, 5).expect("a forecast");
             assert_eq!(told.expect("a forecast"), then, "seed {seed}");
             let after = world.engine.usage(&world.current()).expect("figures");
-            assert!(dry_run.dying.exact);
+            assert!(dry_run.expiring.exact);
             assert_eq!(dry_run.living, before.living, "seed {seed}");
-            assert_eq!(dry_run.dying.tally, less(after.dead, before.dead), "seed {seed}");
+            assert_eq!(dry_run.expiring.tally, less(after.expired, before.expired), "seed {seed}");
             assert_eq!(dry_run.remaining(), after.living, "seed {seed}");
             world.pass(random.u64(..50));
             if random.bool() {
@@ -100,28 +98,4 @@ fn t30_a_dry_run_is_what_the_change_then_does() {
             }
         }
     }
-}
-
-/// Two rules may kill the same item: a forecast says that it is counted twice, a dry run looks.
-#[test]
-fn t30_an_item_under_two_rules_makes_a_forecast_an_upper_bound() {
-    let world = World::new();
-    let collection = world.collection("m");
-    world.index(&collection, &by("at").with("expireAfterSeconds", 0));
-    for id in 0..3 {
-        world.put(&collection, &item(id).with("at", date(START + 100))).expect("new");
-    }
-    let holder = Holder::Collection(collection.clone());
-    let alone = world.engine.forecast(&holder, Interval::Minute, 2).expect("a forecast");
-    assert_eq!((alone.exact, alone.intervals[1].items, alone.never.items), (true, 3, 0));
-
-    let ts = Document::new().with("key", Document::new().with("_ts", 1)).with("name", "_ts_1");
-    world.index(&collection, &ts.with("expireAfterSeconds", 30));
-    let both = world.engine.forecast(&holder, Interval::Minute, 2).expect("a forecast");
-    assert_eq!((both.exact, both.intervals[0].items, both.intervals[1].items), (false, 3, 3));
-
-    world.pass(40);
-    world.put(&collection, &item(9).with("at", date(START))).expect("dead as it comes");
-    let dry_run = world.engine.dry_run(&holder, DefaultTtl::Seconds(1)).expect("figures");
-    assert_eq!((dry_run.living.items, dry_run.dying.tally.items, dry_run.dying.exact), (0, 0, true));
 }

@@ -2,10 +2,10 @@
 
 use bson::Value;
 use engine::limits::INSERT_CHUNK_ITEMS;
-use engine::{Error, Holder, ItemAddress, Precondition, Scrubbed};
+use engine::{Error, ItemAddress, Owner, Precondition, Scrubbed};
 
 use crate::collections::{by, item, raw};
-use crate::holds::{address, holder};
+use crate::holds::{address, owner};
 use crate::world::{World, definition};
 
 /// T19: on a full disk the purge is what makes room, and so are users who delete or let something expire.
@@ -60,12 +60,12 @@ fn t19_the_purge_does_not_wait_for_room_with_an_index_build() {
     assert_eq!(world.ids("SELECT * FROM c WHERE c.n = 7"), ["new"]);
 }
 
-/// T24: without room for a scrub the bytes stay, and whoever was promised otherwise is told that the bound has passed.
+/// T24: without room for a scrub the bytes stay, and the missed bound is reported.
 #[test]
 fn t24_a_promise_that_is_missed_for_want_of_room_is_told() {
     let world = World::new();
-    let kept = Holder::Container(world.container(r#","defaultTtl":10"#));
-    world.engine.change_lifecycle(&kept, |wishes| wishes.max_purge_delay = Some(60)).expect("a wish");
+    let kept = Owner::Container(world.container(r#","defaultTtl":10"#));
+    world.engine.change_lifecycle(&kept, |settings| settings.max_purge_delay = Some(60)).expect("a wish");
     world.create("a", r#""id":"x""#).expect("created");
     world.pass(10);
     assert_eq!(world.drain(), 1);
@@ -88,16 +88,16 @@ fn t31_holds_are_placed_and_lifted_without_room() {
     world.create("a", r#""id":"x","n":1"#).expect("created");
     world.put(&collection, &item(1)).expect("inserted");
     world.set_disk_short(true);
-    let kept = Holder::Collection(collection.clone());
+    let kept = Owner::Collection(collection.clone());
     let document = ItemAddress::DocumentId(Value::Int32(1));
-    for (holder, address) in [(holder(&world), address("a", "x")), (kept, document)] {
-        world.engine.hold_item(&holder, &address, "case 7").expect("held");
-        world.engine.lift_item(&holder, &address).expect("lifted");
-        world.engine.hold_item(&holder, &address, "case 8").expect("held");
+    for (owner, address) in [(owner(&world), address("a", "x")), (kept, document)] {
+        world.engine.hold_item(&owner, &address, "case 7").expect("held");
+        world.engine.lift_item(&owner, &address).expect("lifted");
+        world.engine.hold_item(&owner, &address, "case 8").expect("held");
     }
     world.pass(100);
     assert_eq!(world.drain(), 0);
-    assert!(world.is_alive("a", "x"));
+    assert!(world.is_living("a", "x"));
 }
 
 /// An insert goes in pieces. One that finds no room is told, whatever becomes of those behind it.

@@ -1,20 +1,18 @@
 //! The feed of all versions and deletes (T28).
 
 use engine::collection::{Decision, Found, Target};
-use engine::{
-    Error, Event, EventKind, HistoryPage, HistoryStart, Holder, Item, Lifecycle, Operation, Position, Scope,
-};
+use engine::{Error, Event, EventKind, HistoryPage, HistoryStart, Item, Lifecycle, Owner, Position, Scope};
 use storage::{Direction, Time};
 
 use crate::collections::{by, date, item, raw};
-use crate::world::{START, World, body, key};
+use crate::world::{START, World};
 
 pub(crate) const MINUTES: u32 = 10;
 
 pub(crate) fn keep(world: &World, minutes: Option<u32>) {
-    let holder = Holder::Container(world.current());
+    let owner = Owner::Container(world.current());
     let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = minutes;
-    world.engine.change_lifecycle(&holder, wish).expect("a change");
+    world.engine.change_lifecycle(&owner, wish).expect("a change");
 }
 
 fn page(world: &World, scope: &Scope, start: HistoryStart, max: usize) -> Result<HistoryPage<Item>, Error> {
@@ -43,38 +41,12 @@ fn told(event: &Event<Item>) -> String {
 }
 
 #[test]
-fn t28_every_version_and_delete_is_told_with_its_images() {
-    let world = World::new();
-    world.container(r#","defaultTtl":-1"#);
-    world.create("a", r#""id":"before","v":0"#).expect("created");
-    keep(&world, Some(MINUTES));
-    let begun = now(&world);
-    world.create("a", r#""id":"1","v":1"#).expect("created");
-    world.upsert("a", r#""id":"1","v":2"#).expect("replaced");
-    world.patch("a", "1", r#"{"operations":[{"op":"set","path":"/v","value":3}]}"#).expect("patched");
-    world.replace("a", "before", r#""id":"before","v":1"#).expect("replaced");
-    world.pass(1);
-    world.delete("a", "1").expect("deleted");
-    let (events, next) = after(&world, begun);
-    assert_eq!(
-        events,
-        ["Create 1 >1 @0", "Replace 1 1>2 @0", "Replace 1 2>3 @0", "Replace before 0>1 @0", "Delete 1 3> @1"]
-    );
-    assert_eq!(after(&world, next).0, [""; 0]);
-    assert_eq!(
-        world.engine.delete_partition(&world.current(), &key("a")).map(|emptied| emptied.items),
-        Ok(1)
-    );
-    assert_eq!(after(&world, next).0, ["Delete before 1> @1"]);
-}
-
-#[test]
 fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
     let world = World::new();
     world.container(r#","defaultTtl":-1"#);
     keep(&world, Some(MINUTES));
     let begun = now(&world);
-    let dying = world.create("a", r#""id":"dying","v":1,"ttl":5"#).expect("created");
+    let expiring = world.create("a", r#""id":"dying","v":1,"ttl":5"#).expect("created");
     world.create("a", r#""id":"other","v":1,"ttl":7"#).expect("created");
     world.pass(6);
     let later = world.create("a", r#""id":"later","v":1"#).expect("created");
@@ -89,7 +61,7 @@ fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
     assert_eq!(after(&world, begun).0, expected);
     let events = page(&world, &Scope::default(), HistoryStart::After(begun), 100).expect("a page").events;
     let lsns: Vec<_> = events.iter().map(|event| (event.lsn, event.previous_lsn)).collect();
-    assert_eq!(lsns[2], (lsns[1].0, Some(dying.lsn)), "an expiry takes no number");
+    assert_eq!(lsns[2], (lsns[1].0, Some(expiring.lsn)), "an expiry takes no number");
     assert_eq!(lsns[4].0, later.lsn);
 
     world.engine.purge_step(100).expect("a step");
@@ -99,33 +71,6 @@ fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
     world.create("a", r#""id":"dying","v":10"#).expect("created in the place of a dead one");
     let (events, _) = after(&world, begun);
     assert_eq!(events[5..], ["Create dying >9 @8", "Expire dying 9> @9", "Create dying >10 @13"]);
-}
-
-#[test]
-fn t28_a_change_of_rules_kills_at_its_own_instant() {
-    let world = World::new();
-    world.container("");
-    keep(&world, Some(MINUTES));
-    let begun = now(&world);
-    world.create("a", r#""id":"1","v":1"#).expect("created");
-    world.pass(10);
-    world.create("a", r#""id":"2","v":1"#).expect("created");
-    world.set_default(Some(5));
-    world.create("a", r#""id":"3","v":1"#).expect("created");
-    world.pass(7);
-    world.set_default(None);
-    world.pass(7);
-    let expected = [
-        "Create 1 >1 @0",
-        "Create 2 >1 @10",
-        "Expire 1 1> @10",
-        "Create 3 >1 @10",
-        "Expire 2 1> @15",
-        "Expire 3 1> @15",
-    ];
-    assert_eq!(after(&world, begun).0, expected);
-    world.engine.purge_step(100).expect("a step");
-    assert_eq!(after(&world, begun).0, expected);
 }
 
 #[test]
@@ -162,34 +107,12 @@ fn t28_what_is_older_than_the_retention_is_gone_at_once() {
 }
 
 #[test]
-fn t28_events_of_one_commit_stay_on_one_page_and_keys_are_told_apart() {
-    let world = World::new();
-    world.container("");
-    keep(&world, Some(MINUTES));
-    let begun = now(&world);
-    world.create("b", r#""id":"b","v":1"#).expect("created");
-    let create = |id: &str| Operation::Create { body: body("a", &format!(r#""id":"{id}","v":1"#)) };
-    let operations = ["1", "2", "3"].map(create).to_vec();
-    world.engine.batch(&world.current(), &key("a"), operations).wait().expect("a batch");
-    let read = |scope: &Scope, after, max| {
-        let page = page(&world, scope, HistoryStart::After(after), max).expect("a page");
-        (page.events.len(), page.next)
-    };
-    let (first, next) = read(&Scope::default(), begun, 1);
-    let (second, next) = read(&Scope::default(), next, 1);
-    assert_eq!((first, second), (1, 3));
-    assert_eq!(read(&Scope::default(), next, 1).0, 0);
-    let one = Scope { key: Some(key("b")), range: None };
-    assert_eq!(read(&one, begun, 9).0, 1);
-}
-
-#[test]
 fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() {
     let world = World::new();
     let collection = world.collection("c");
     world.index(&collection, &by("at").with("expireAfterSeconds", 0));
     let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = Some(MINUTES);
-    world.engine.change_lifecycle(&Holder::Collection(collection.clone()), wish).expect("a change");
+    world.engine.change_lifecycle(&Owner::Collection(collection.clone()), wish).expect("a change");
     let read = |start| {
         let barrier = world.engine.barrier().expect("a barrier");
         world.engine.collection_history(&collection, &barrier, start, 100).expect("a page")
@@ -197,8 +120,8 @@ fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() 
     let begun = read(HistoryStart::Now).next;
     world.put(&collection, &item(1).with("at", date(5))).expect("inserted");
     world.put(&collection, &item(2).with("at", date(START + 5))).expect("inserted");
-    let dead = Decision::Replace(raw(&item(2).with("at", date(7))));
-    world.modify(&collection, Target::Id(2.into()), dead).expect("replaced");
+    let expired = Decision::Replace(raw(&item(2).with("at", date(7))));
+    world.modify(&collection, Target::Id(2.into()), expired).expect("replaced");
     let events = read(HistoryStart::After(begun)).events;
     let told: Vec<_> = events.iter().map(|event: &Event<Found>| (event.kind, event.lsn)).collect();
     let (first, second, third) = (told[0].1, told[2].1, told[3].1);
@@ -216,33 +139,6 @@ fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() 
     assert_eq!(world.all(&collection, Direction::Forward), [0; 0]);
 }
 
-/// What is overdue when its hold is lifted dies then: a reader who has come so far does not miss it.
-#[test]
-fn t28_t31_the_expiry_of_a_lifted_item_stands_at_the_lift() {
-    let world = World::new();
-    world.container(r#","defaultTtl":10"#);
-    keep(&world, Some(MINUTES));
-    let holder = Holder::Container(world.current());
-    for id in ["x", "y"] {
-        world.create("a", &format!(r#""id":"{id}","v":1"#)).expect("created");
-    }
-    let x = engine::ItemAddress::Id(key("a"), "x".into());
-    world.engine.hold_item(&holder, &x, "why").expect("it lives");
-    world.pass(20);
-    world.engine.change_lifecycle(&holder, |wishes| wishes.hold = Some("why".into())).expect("a wish");
-    world.create("a", r#""id":"z","v":1"#).expect("created");
-    world.pass(20);
-    let begun = now(&world);
-    world.engine.change_lifecycle(&holder, |wishes| wishes.hold = None).expect("a wish");
-    world.pass(5);
-    world.engine.lift_item(&holder, &x).expect("it is held");
-    let expected = ["Expire z 1> @40", "Expire x 1> @45"];
-    assert_eq!(after(&world, begun).0, expected);
-    world.engine.purge_step(100).expect("a step");
-    assert_eq!(after(&world, begun).0, expected, "whether or not the purge has run");
-    assert!(!world.is_alive("a", "x"));
-}
-
 #[test]
 fn t28_t34_while_the_clock_is_suspect_nothing_expires_and_the_feed_is_in_order_either_way() {
     for accept in [true, false] {
@@ -254,7 +150,7 @@ fn t28_t34_while_the_clock_is_suspect_nothing_expires_and_the_feed_is_in_order_e
         world.clock.set_wall(Time::from_seconds(START + 90 * 86_400));
         world.restart();
         world.create("a", r#""id":"z","v":1"#).expect("writes go on");
-        assert!(!world.is_alive("a", "x"), "hidden by the wall clock");
+        assert!(!world.is_living("a", "x"), "hidden by the wall clock");
         let (events, next) = after(&world, begun);
         let kinds: Vec<_> = events.iter().map(|event| event.split(" @").next().expect("a kind")).collect();
         assert_eq!(kinds, ["Create x >1", "Create z >1"], "but not dead");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bson::{Document, Value, ValueRef};
 use engine::collection::{Decision, Found, Target};
 use engine::{
-    Collection, DefaultTtl, Error, Event, EventKind, HistoryPage, HistoryStart, Holder, Lifecycle, Position,
+    Collection, DefaultTtl, Error, Event, EventKind, HistoryPage, HistoryStart, Lifecycle, Owner, Position,
 };
 use fastrand::Rng;
 use mql::index::IndexSpec;
@@ -185,16 +185,16 @@ impl Life {
     /// What has died by now: at its deadline, or now if the rules have just been changed.
     fn bury(&mut self, rules_changed: bool) {
         let (now, rules) = (self.now_ms, self.rules.clone());
-        let mut dead: Vec<(i64, Known)> = Vec::new();
+        let mut expired: Vec<(i64, Known)> = Vec::new();
         self.items.retain(|item| match item.deadline(&rules).filter(|deadline| *deadline <= now) {
             Some(deadline) => {
-                dead.push((if rules_changed { now } else { deadline }, item.clone()));
+                expired.push((if rules_changed { now } else { deadline }, item.clone()));
                 false
             }
             None => true,
         });
-        dead.sort_by_key(|(time, _)| *time);
-        for (time_ms, Known { id, version, .. }) in dead {
+        expired.sort_by_key(|(time, _)| *time);
+        for (time_ms, Known { id, version, .. }) in expired {
             self.events.push(Told { time_ms, kind: "expire", id, previous: Some(version), current: None });
         }
     }
@@ -302,8 +302,8 @@ impl Life {
 
     fn wish(&self, wish: impl Fn(&mut Lifecycle)) {
         self.both(|world, collection| {
-            let holder = Holder::Collection(Arc::clone(collection));
-            drop(world.engine.change_lifecycle(&holder, &wish).expect("a change"));
+            let owner = Owner::Collection(Arc::clone(collection));
+            drop(world.engine.change_lifecycle(&owner, &wish).expect("a change"));
         });
     }
 

@@ -2,7 +2,6 @@
 
 mod archive;
 mod backup;
-mod batches;
 mod browse;
 mod catalog;
 mod charges;
@@ -15,7 +14,6 @@ mod corpus;
 mod countings;
 mod deletions;
 mod evidence_model;
-mod expiry;
 mod export;
 mod feed;
 mod forecast;
@@ -31,8 +29,8 @@ mod purge;
 mod queries;
 mod query_ways;
 mod reset;
+mod scripts;
 mod sliding;
 mod throughput;
 mod watch;
-mod wishes;
 mod world;

@@ -2,7 +2,7 @@
 
 use engine::{Error, QueryRequest, ResumeFilter, Scope};
 
-use crate::world::{START, World, ids, key, parse, value};
+use crate::world::{World, ids, key, parse, value};
 
 /// Many items, enough that a probe calls them many; every second one dies after a while.
 const ITEMS: usize = 600;
@@ -277,35 +277,6 @@ fn a_partition_key_beside_the_query_narrows_it() {
     assert_eq!((count.rows, count.metrics.loaded_items), (vec![b"100".to_vec()], 0));
     let page = world.page_in(&scope, Some("SELECT VALUE c.n FROM c WHERE c.g = 1 ORDER BY c.n"), 2, None);
     assert_eq!(page.rows, [b"4".to_vec(), b"10".to_vec()]);
-}
-
-#[test]
-fn a_query_without_items_has_one_row() {
-    let world = crowd("{}");
-    assert_eq!(rows(&world, "SELECT 1 AS one, 'x' AS x"), [r#"{"one":1,"x":"x"}"#]);
-    assert_eq!(rows(&world, "SELECT VALUE GETCURRENTTIMESTAMP()"), [format!("{START}000")]);
-}
-
-/// Ranks know the living only (T14).
-#[test]
-fn t14_ranks_are_made_over_the_living() {
-    let world = World::new();
-    world.container(r#","defaultTtl":-1"#);
-    for (id, text, ttl) in [
-        ("1", "red apples and red wine", ""),
-        ("2", "green apples", ""),
-        ("3", "red red red", r#","ttl":10"#),
-        ("4", "a red car", ""),
-    ] {
-        world.create("k", &format!(r#""id":"{id}","text":"{text}"{ttl}"#)).expect("created");
-    }
-    let query = "SELECT VALUE c.id FROM c WHERE FullTextContains(c.text, 'red') ORDER BY RANK FullTextScore(c.text, 'red')";
-    assert_eq!(world.rows(query, 1).len(), 3);
-    assert_eq!(world.rows(query, 1)[0], "\"3\"");
-    world.pass(10);
-    let dead = world.rows(query, 1);
-    world.drain();
-    assert_eq!((world.rows(query, 1), dead.len()), (dead, 2));
 }
 
 /// A count that is told a partition key costs no more than the items of that key, however many others its filter admits.

@@ -38,7 +38,7 @@ fn t13_everything_goes_at_once_and_nothing_comes_back() {
     let after = world.container(r#","defaultTtl":-1"#);
     assert!(world.engine.last_sequence() > sequence, "what clients have seen is never ahead of us");
     assert_ne!(after.rid, before.rid);
-    assert!(["x", "y", "dead"].iter().all(|id| !world.is_alive("a", id)));
+    assert!(["x", "y", "dead"].iter().all(|id| !world.is_living("a", id)));
     world.create("a", r#""id":"x""#).expect("its name is free");
     assert_eq!(world.ids("SELECT * FROM c"), ["x"]);
     world.drain();
@@ -48,7 +48,7 @@ fn t13_everything_goes_at_once_and_nothing_comes_back() {
     assert_eq!(
         world
             .engine
-            .usage_of(&world.engine.holder(Api::MongoDb, "app", &again.name).expect("there"))
+            .usage_of(&world.engine.owner(Api::MongoDb, "app", &again.name).expect("there"))
             .expect("figures")
             .living
             .items,
@@ -65,10 +65,10 @@ fn t31_a_hold_anywhere_keeps_everything() {
     let other = world.engine.create_database("other", None).expect("new");
     world.engine.create_container(&other, definition("last", ""), None).expect("new");
 
-    let in_collection = world.engine.holder(Api::MongoDb, "app", "c").expect("there");
+    let in_collection = world.engine.owner(Api::MongoDb, "app", "c").expect("there");
     let document = ItemAddress::DocumentId(bson::Value::Int32(1));
-    let last = world.engine.holder(Api::NoSql, "other", "last").expect("there");
-    let item = world.engine.holder(Api::NoSql, "db", "c").expect("there");
+    let last = world.engine.owner(Api::NoSql, "other", "last").expect("there");
+    let item = world.engine.owner(Api::NoSql, "db", "c").expect("there");
     let address = ItemAddress::Id(key("a"), "x".to_owned());
     let refused = |place: &str| match world.engine.reset() {
         Err(Error::Held { reason, .. }) => {
@@ -82,11 +82,11 @@ fn t31_a_hold_anywhere_keeps_everything() {
     world.engine.hold_item(&item, &address, "case 7").expect("it lives");
     refused("'db/c'");
     world.engine.lift_item(&item, &address).expect("it is held");
-    world.engine.change_lifecycle(&last, |wishes| wishes.hold = Some("case 7".into())).expect("a wish");
+    world.engine.change_lifecycle(&last, |settings| settings.hold = Some("case 7".into())).expect("a wish");
     refused("'other/last'");
 
-    assert!(world.is_alive("a", "x"), "nothing has gone");
+    assert!(world.is_living("a", "x"), "nothing has gone");
     assert_eq!((world.engine.databases().len(), world.engine.collections("app").len()), (2, 1));
-    world.engine.change_lifecycle(&last, |wishes| wishes.hold = None).expect("a wish");
+    world.engine.change_lifecycle(&last, |settings| settings.hold = None).expect("a wish");
     assert_eq!(world.engine.reset(), Ok(3));
 }

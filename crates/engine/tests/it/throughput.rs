@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bson::{Document as BsonDocument, RawDocument};
 use engine::{
-    Burst, Charge, CollectionDefinition, Container, Enforcement, Engine, Error, Holder, ItemName, Operation,
-    Options, Precondition, QueryRequest, Throughput,
+    Burst, Charge, CollectionDefinition, Container, Enforcement, Engine, Error, ItemName, Operation, Options,
+    Owner, Precondition, QueryRequest, Throughput,
 };
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
@@ -145,7 +145,7 @@ fn a_bulk_insert_stops_where_the_second_is_spent() {
 fn t20_the_purge_has_nothing_while_users_take_all_and_the_rate_when_they_stop() {
     let world = Enforced::new();
     let [container, _] = world.container(None, Some(Throughput::Manual(400)), ["c", "d"]);
-    let budget = world.engine.budget(&Holder::Container(Arc::clone(&container)), &container.partitions[0]);
+    let budget = world.engine.budget(&Owner::Container(Arc::clone(&container)), &container.partitions[0]);
     for second in 0..5 {
         world.exhaust(&container, second * 1000);
         assert_eq!(budget.left_over(), Some(Charge(0)), "second {second}");
@@ -200,7 +200,7 @@ fn t20_the_purge_spends_only_what_users_leave() {
     assert!(rates[1..5].iter().all(|purged| *purged >= 70), "{rates:?}");
     assert_eq!(rates.iter().sum::<u64>(), created as u64);
     // The first second pays what the last step spent too much; then all of the rate is left over.
-    let budget = world.engine.budget(&Holder::Container(Arc::clone(&container)), &container.partitions[0]);
+    let budget = world.engine.budget(&Owner::Container(Arc::clone(&container)), &container.partitions[0]);
     world.clock.advance(Duration::from_secs(2));
     assert_eq!(budget.left_over(), Some(Charge(40_000)));
 }

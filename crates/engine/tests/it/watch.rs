@@ -107,7 +107,7 @@ fn a_watch_that_nobody_uses_covers_nothing_new() {
             insert(&world, name, 1, -1);
         }
         let collection = world.engine.collection("db", name).expect("there");
-        engine::Holder::Collection(collection).lifecycle().history_minutes.is_some()
+        engine::Owner::Collection(collection).lifecycle().history_minutes.is_some()
     };
     assert!(!keeps("a"), "it costs every write, so it is off");
     world.engine.watch(&database()).expect("watched");
@@ -123,9 +123,9 @@ fn a_watch_that_nobody_uses_covers_nothing_new() {
 fn t28_the_owner_turns_the_feed_off_when_nobody_watches_and_the_next_watch_turns_it_on() {
     let world = World::new();
     insert(&world, "a", 1, -1);
-    let holder = || engine::Holder::Collection(world.engine.collection("db", "a").expect("there"));
-    let turn_off = || world.engine.change_lifecycle(&holder(), |wishes| wishes.history_minutes = None);
-    let keeps = || holder().lifecycle().history_minutes.is_some();
+    let owner = || engine::Owner::Collection(world.engine.collection("db", "a").expect("there"));
+    let turn_off = || world.engine.change_lifecycle(&owner(), |settings| settings.history_minutes = None);
+    let keeps = || owner().lifecycle().history_minutes.is_some();
     turn_off().expect("it is off");
     let since = world.engine.watch(&database()).expect("watched");
     let refused = turn_off();

@@ -8,7 +8,7 @@ use engine::{
     Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, MemoryArchive, Operation, Options,
     Outcome, Patch, Precondition, QueryPage, QueryRequest, Scope,
 };
-use storage::{ClockOptions, CrashMode, ManualClock, MemoryDisk, MemoryStore, Room, Time};
+use storage::{ClockOptions, CrashMode, FreeSpace, ManualClock, MemoryDisk, MemoryStore, Time};
 
 /// The second at which every test begins.
 pub(crate) const START: u64 = 1_700_000_000;
@@ -58,7 +58,7 @@ impl World {
 
     /// Leaves room on the disk for nothing but what makes room, or for everything again.
     pub(crate) fn set_disk_short(&self, short: bool) {
-        self.disk.set_room(short.then_some(Room {
+        self.disk.set_free_space(short.then_some(FreeSpace {
             free_bytes: 1 << 20,
             reserved_bytes: 2 << 20,
             unwritten_bytes: 0,
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Whether the item is there; every other error fails the test.
-    pub(crate) fn is_alive(&self, pk: &str, id: &str) -> bool {
+    pub(crate) fn is_living(&self, pk: &str, id: &str) -> bool {
         match self.read(pk, id) {
             Ok(_) => true,
             Err(Error::NotFound { .. }) => false,
@@ -200,7 +200,7 @@ impl World {
     /// (living items, dead items that are not purged).
     pub(crate) fn counts(&self) -> (u64, u64) {
         let usage = self.engine.usage(&self.current()).expect("figures");
-        (usage.living.items, usage.dead.items)
+        (usage.living.items, usage.expired.items)
     }
 }
 

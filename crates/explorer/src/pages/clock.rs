@@ -1,16 +1,16 @@
-//! The store's clock: moved forward in test-clock mode, accepted or rejected when it leapt.
+//! The page of the store's clock: advances it in test-clock mode, accepts or rejects it when it leapt.
 
 use engine::TestClock;
 use maud::html;
 use storage::{ClockStatus, Time};
 
-use crate::answer::{Answer, Fault};
 use crate::confirm::{Question, are};
 use crate::format;
-use crate::layout::csrf;
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::csrf;
 
-/// By how much the clock can be moved with one button.
+/// The advances offered as buttons.
 const STEPS: [(u64, &str); 7] = [
     (10, "10 seconds"),
     (60, "1 minute"),
@@ -21,7 +21,7 @@ const STEPS: [(u64, &str); 7] = [
     (31_536_000, "1 year"),
 ];
 
-/// The last second of the year 9999, beyond which no clock is moved.
+/// The last second of the year 9999, the maximum of the clock.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
@@ -121,7 +121,7 @@ async fn ask_to_accept(visit: &Visit) -> Result<Option<Answer>, Fault> {
     question.ask(visit, None).await
 }
 
-/// How time goes on once it is accepted.
+/// Describes how time continues after acceptance.
 fn after_acceptance(status: &ClockStatus, accepted: Time) -> String {
     let at = format::utc(accepted);
     if accepted < status.now {
@@ -156,7 +156,7 @@ pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
                 .map_err(|_| Fault::wrong("The clock is moved by a whole number of seconds."))?;
             let status = visit.engine(engine::Engine::clock_status).await?;
             let until = status.now.plus_millis(u64::saturating_mul(seconds, 1000));
-            // Where it cannot be moved, or not so far, the engine says so.
+            // The engine reports an error if the clock cannot be advanced, or not that far.
             if status.test_clock.is_on()
                 && until.seconds() <= LAST_SECOND
                 && let Some(page) = ask_to_move(visit, seconds, until).await?

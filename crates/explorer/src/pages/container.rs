@@ -1,23 +1,24 @@
 //! The items of a container or collection, page by page, each with its countdown.
 
 use document::{ItemNumber, ItemRid, PartitionKey, Value};
-use engine::{Browsed, Container, Engine, Holder, ItemAddress, QueryRequest, Scope, Seen, SeenBody};
+use engine::{Browsed, BrowsedBody, BrowsedItem, Container, Engine, ItemAddress, Owner, QueryRequest, Scope};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::fields;
+use crate::format;
+use crate::json;
+use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, link};
-use crate::{format, json};
 
-/// How many items a page has.
+/// The number of items on a page.
 const PAGE_ITEMS: usize = 50;
 
-/// How much of an item is shown in a list, in characters.
+/// How many characters of an item a list shows.
 const PREVIEW: usize = 160;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let page = page(visit, &holder).await;
+    let owner = visit.owner()?;
+    let page = page(visit, &owner).await;
     let (page, wrong) = match page {
         Ok(page) => (Some(page), None),
         Err(fault) => (None, Some(fault.text)),
@@ -25,16 +26,16 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     let filtered = visit.query.filled("id").is_some() || visit.query.filled("key").is_some();
     let inner = html! {
         div.row {
-            (filter(visit, &holder))
-            @if visit.may_write() { a.button.primary href=(link(&holder, "new")) data-key="a" { "New item" } }
+            (filter(visit, &owner))
+            @if visit.may_write() { a.button.primary href=(link(&owner, "new")) data-key="a" { "New item" } }
         }
         @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
         @if let Some(page) = &page {
-            @if page.seen.items.is_empty() { (nothing(&holder, filtered)) } @else { (table(&holder, &page.seen)) }
-            (pager(visit, &holder, page))
+            @if page.seen.items.is_empty() { (nothing(&owner, filtered)) } @else { (table(&owner, &page.seen)) }
+            (pager(visit, &owner, page))
         }
     };
-    visit.show(holder.name(), Some(&holder), &inner).await
+    visit.show(owner.name(), Some(&owner), &inner).await
 }
 
 /// A page of a list, and where the next one begins.
@@ -43,20 +44,20 @@ struct Page {
     next: Option<String>,
 }
 
-async fn page(visit: &Visit, holder: &Holder) -> Result<Page, Fault> {
+async fn page(visit: &Visit, owner: &Owner) -> Result<Page, Fault> {
     let after = visit.query.filled("after").map(str::to_owned);
     let id = visit.query.filled("id").map(str::to_owned);
     let key = visit.query.filled("key").map(partition_key).transpose()?;
-    let holder = holder.clone();
-    let look = move |engine: &Engine| match (&holder, id, key) {
+    let owner = owner.clone();
+    let look = move |engine: &Engine| match (&owner, id, key) {
         (_, None, None) => {
             let after = after.map(|text| text.parse()).transpose()?;
-            let seen = engine.browse(&holder, after, PAGE_ITEMS)?;
+            let seen = engine.browse(&owner, after, PAGE_ITEMS)?;
             let next = seen.next.map(|place| place.to_string());
             Ok(Page { seen, next })
         }
-        (Holder::Container(container), id, key) => filtered(engine, &holder, container, id, key, after),
-        (Holder::Collection(_), id, _) => by_document_id(engine, &holder, id.as_deref().unwrap_or_default()),
+        (Owner::Container(container), id, key) => filtered(engine, &owner, container, id, key, after),
+        (Owner::Collection(_), id, _) => by_document_id(engine, &owner, id.as_deref().unwrap_or_default()),
     };
     visit.engine(look).await
 }
@@ -64,7 +65,7 @@ async fn page(visit: &Visit, holder: &Holder) -> Result<Page, Fault> {
 /// Items of a partition key, or whose id begins so.
 fn filtered(
     engine: &Engine,
-    holder: &Holder,
+    owner: &Owner,
     container: &Container,
     id: Option<String>,
     key: Option<PartitionKey>,
@@ -84,13 +85,13 @@ fn filtered(
         Some(rid.as_str()?.parse::<ItemRid>().ok()?.item_number())
     };
     let numbers: Vec<ItemNumber> = rows.rows.iter().filter_map(number).collect();
-    Ok(Page { seen: engine.look_at(holder, &numbers)?, next: rows.continuation })
+    Ok(Page { seen: engine.look_at(owner, &numbers)?, next: rows.continuation })
 }
 
-/// The document whose `_id` the text may mean: as Extended JSON, as an object id, or as a plain string.
-fn by_document_id(engine: &Engine, holder: &Holder, text: &str) -> engine::Result<Page> {
+/// Returns the document whose `_id` the text may be: as Extended JSON, as an object id, or as a plain string.
+fn by_document_id(engine: &Engine, owner: &Owner, text: &str) -> engine::Result<Page> {
     let mut numbers = Vec::new();
-    if let Holder::Collection(collection) = holder {
+    if let Owner::Collection(collection) = owner {
         let reading = engine.reading(&[collection])?;
         let hex = text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let object_id = hex.then(|| format!("{{\"$oid\":\"{text}\"}}"));
@@ -102,26 +103,26 @@ fn by_document_id(engine: &Engine, holder: &Holder, text: &str) -> engine::Resul
             numbers.extend(reading.by_id(collection, id.view())?.map(|found| found.number));
         }
     }
-    Ok(Page { seen: engine.look_at(holder, &numbers)?, next: None })
+    Ok(Page { seen: engine.look_at(owner, &numbers)?, next: None })
 }
 
-/// A partition key as people type it: JSON, or else a plain string.
+/// Parses a partition key as typed: JSON, or otherwise a plain string.
 pub(crate) fn partition_key(text: &str) -> Result<PartitionKey, Fault> {
     let value = document::parse_json(text.as_bytes()).unwrap_or_else(|_| Value::String(text.to_owned()));
     let parts = if value.as_array().is_some() { value.to_json() } else { format!("[{}]", value.to_json()) };
     PartitionKey::from_header(&parts).map_err(|error| Fault::wrong(error.to_string()))
 }
 
-fn filter(visit: &Visit, holder: &Holder) -> Markup {
+fn filter(visit: &Visit, owner: &Owner) -> Markup {
     let value = |name| visit.query.text(name).unwrap_or_default();
     html! {
-        form.filter method="get" action=(link(holder, "")) role="search" {
-            @match holder {
-                Holder::Container(_) => {
+        form.filter method="get" action=(link(owner, "")) role="search" {
+            @match owner {
+                Owner::Container(_) => {
                     input type="search" name="id" value=(value("id")) placeholder="id begins with" aria-label="Id begins with" data-focus="/";
                     input type="search" name="key" value=(value("key")) placeholder="partition key, as eu or [\"eu\", 7]" aria-label="Partition key";
                 }
-                Holder::Collection(_) => {
+                Owner::Collection(_) => {
                     input type="search" name="id" value=(value("id")) placeholder="_id, as text or Extended JSON" aria-label="The document's _id" data-focus="/";
                 }
             }
@@ -130,12 +131,12 @@ fn filter(visit: &Visit, holder: &Holder) -> Markup {
     }
 }
 
-fn nothing(holder: &Holder, filtered: bool) -> Markup {
+fn nothing(owner: &Owner, filtered: bool) -> Markup {
     html! {
         section.card.empty {
             @if filtered {
                 h2 { "Nothing fits" }
-                p { "No living item fits the filter. " a href=(link(holder, "")) { "Show all" } }
+                p { "No living item fits the filter. " a href=(link(owner, "")) { "Show all" } }
             } @else {
                 h2 { "Nothing lives here" }
                 p { "What has expired is not shown, whether or not it was purged." }
@@ -144,9 +145,9 @@ fn nothing(holder: &Holder, filtered: bool) -> Markup {
     }
 }
 
-/// A list of items.
-pub(crate) fn table(holder: &Holder, seen: &Browsed) -> Markup {
-    let keyed = matches!(holder, Holder::Container(_));
+/// Formats a list of items.
+pub(crate) fn table(owner: &Owner, seen: &Browsed) -> Markup {
+    let keyed = matches!(owner, Owner::Container(_));
     html! {
         section.card {
             table.list.items data-now=(seen.now.millis()) {
@@ -155,14 +156,14 @@ pub(crate) fn table(holder: &Holder, seen: &Browsed) -> Markup {
                     @if keyed { th { "Partition key" } }
                     th { "Content" } th.number { "Size" } th { "Last write (UTC)" } th { "Dies in" }
                 } }
-                tbody { @for item in &seen.items { (row(holder, item, seen)) } }
+                tbody { @for item in &seen.items { (row(owner, item, seen)) } }
             }
         }
     }
 }
 
-fn row(holder: &Holder, item: &Seen, seen: &Browsed) -> Markup {
-    let to = link(holder, &format!("item/{}", item.number.0));
+fn row(owner: &Owner, item: &BrowsedItem, seen: &Browsed) -> Markup {
+    let to = link(owner, &format!("item/{}", item.number.0));
     html! {
         tr data-row {
             @match &item.address {
@@ -177,13 +178,13 @@ fn row(holder: &Holder, item: &Seen, seen: &Browsed) -> Markup {
             td.content { code { (json::preview(&text(item), PREVIEW)) } }
             td.number { (format::bytes(item.bytes() as u64)) }
             td { (format::utc(storage::Time::from_seconds(item.ts))) }
-            td { (format::countdown(item.ts, item.death, item.held, seen.now)) }
+            td { (format::countdown(item.ts, item.expiry, item.held, seen.now)) }
         }
     }
 }
 
-/// What an item is called: its id, or its `_id`.
-pub(crate) fn name(item: &Seen) -> String {
+/// Returns the name of an item: its id, or its `_id`.
+pub(crate) fn name(item: &BrowsedItem) -> String {
     match &item.address {
         ItemAddress::Id(_, id) | ItemAddress::DocumentId(bson::Value::String(id)) => id.clone(),
         ItemAddress::DocumentId(bson::Value::ObjectId(id)) => id.to_string(),
@@ -191,7 +192,7 @@ pub(crate) fn name(item: &Seen) -> String {
     }
 }
 
-/// One part stands for itself, several in brackets.
+/// Formats a partition key: one part as it is, several in brackets.
 pub(crate) fn shown_key(key: &PartitionKey) -> String {
     let text = key.to_json();
     match key.parts() {
@@ -200,19 +201,19 @@ pub(crate) fn shown_key(key: &PartitionKey) -> String {
     }
 }
 
-/// What the user stored, as JSON text.
-pub(crate) fn text(item: &Seen) -> String {
+/// Returns the stored item as JSON text.
+pub(crate) fn text(item: &BrowsedItem) -> String {
     match &item.body {
-        SeenBody::Json(item) => {
+        BrowsedBody::Json(item) => {
             let mut out = Vec::new();
             document::write_json(item.body.root(), &mut out);
             String::from_utf8_lossy(&out).into_owned()
         }
-        SeenBody::Bson(body) => bson::to_extended_json(bson::ValueRef::Document(body.view()), true),
+        BrowsedBody::Bson(body) => bson::to_extended_json(bson::ValueRef::Document(body.view()), true),
     }
 }
 
-fn pager(visit: &Visit, holder: &Holder, page: &Page) -> Markup {
+fn pager(visit: &Visit, owner: &Owner, page: &Page) -> Markup {
     let first = visit.query.filled("after").is_none();
     let to = |after: Option<&str>| {
         let mut parts = Vec::new();
@@ -220,7 +221,7 @@ fn pager(visit: &Visit, holder: &Holder, page: &Page) -> Markup {
             parts.extend(visit.query.filled(name).map(|value| format!("{name}={}", fields::encode(value))));
         }
         parts.extend(after.map(|after| format!("after={}", fields::encode(after))));
-        format!("{}?{}", link(holder, ""), parts.join("&"))
+        format!("{}?{}", link(owner, ""), parts.join("&"))
     };
     html! {
         nav.pager aria-label="Pages" {

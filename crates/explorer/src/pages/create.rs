@@ -1,15 +1,15 @@
-//! A new container or collection, with its database if there is none.
+//! Creates a container or collection, and its database if it does not exist.
 
 use bson::{Document, Value};
 use engine::{ContainerDefinition, DefaultTtl, Engine, Error};
 use hyper::StatusCode;
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::fields::{Fields, encode};
-use crate::layout::{self, csrf};
 use crate::pages::ttl_fields;
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::{self, csrf};
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     let inner = form(visit, &Fields::default(), DefaultTtl::Seconds(3600), None);
@@ -19,7 +19,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
 fn form(visit: &Visit, typed: &Fields, ttl: DefaultTtl, wrong: Option<&str>) -> Markup {
     let value = |name: &str| typed.text(name).unwrap_or_default().to_owned();
     let databases =
-        visit.doors.engine.databases().into_iter().chain(visit.doors.engine.collection_databases());
+        visit.backends.engine.databases().into_iter().chain(visit.backends.engine.collection_databases());
     let is_mongodb = typed.text("api") == Some("mongodb");
     html! {
         h1 { "New container" }
@@ -30,7 +30,7 @@ fn form(visit: &Visit, typed: &Fields, ttl: DefaultTtl, wrong: Option<&str>) -> 
             fieldset {
                 legend { "API" }
                 label { input type="radio" name="api" value="nosql" checked[!is_mongodb]; " NoSQL container" }
-                label { input type="radio" name="api" value="mongodb" checked[is_mongodb] disabled[visit.doors.shell.is_none()]; " MongoDB collection" }
+                label { input type="radio" name="api" value="mongodb" checked[is_mongodb] disabled[visit.backends.shell.is_none()]; " MongoDB collection" }
             }
             label { "Database" input type="text" name="database" required value=(value("database")) list="databases" autofocus spellcheck="false"; }
             datalist #databases { @for database in databases { option value=(database.name) {} } }
@@ -120,9 +120,9 @@ async fn collection(visit: &Visit, ttl: DefaultTtl) -> Result<(), String> {
     set_ttl(visit, &database, &name, DefaultTtl::Off, ttl, false).await?;
     if let Some(minutes) = minutes {
         let keep = move |engine: &Engine| {
-            let holder = engine.holder(engine::Api::MongoDb, &database, &name)?;
+            let owner = engine.owner(engine::Api::MongoDb, &database, &name)?;
             let minutes = u32::try_from(minutes).ok();
-            engine.change_lifecycle(&holder, |wishes| wishes.history_minutes = minutes)
+            engine.change_lifecycle(&owner, |lifecycle| lifecycle.history_minutes = minutes)
         };
         visit.engine(keep).await.map_err(|fault| fault.text)?;
     }

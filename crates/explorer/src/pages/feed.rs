@@ -1,38 +1,38 @@
-//! The tail of the feed: what was written last, and, where all versions are kept, everything that happened, expiries included.
+//! The tail of the feed: the latest writes, and, where all versions are kept, all changes including expiries.
 
-use engine::{Barrier, Engine, EventKind, HistoryStart, Holder, Scope};
+use engine::{Barrier, Engine, EventKind, HistoryStart, Owner, Scope};
 use maud::{Markup, html};
 use storage::Time;
 
-use crate::answer::{Answer, Fault};
 use crate::format;
 use crate::pages::container;
+use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, link};
 
-/// How many lines the tail has.
+/// The number of lines.
 const LINES: usize = 50;
 
-/// How far back it is looked for, in seconds, until there are lines enough.
+/// How far back to look for lines, in seconds, until there are enough.
 const WINDOWS: [u64; 6] = [1, 10, 60, 600, 3600, 86_400];
 
-/// How many pages of a window are gone through.
+/// The largest number of pages read of a window.
 const PAGES_MAX: usize = 40;
 const PAGE_EVENTS: usize = 500;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let inner = html! {
-        div data-live=(link(&holder, "feed/live")) data-every="2" { (tail(visit, &holder).await?) }
+        div data-live=(link(&owner, "feed/live")) data-every="2" { (tail(visit, &owner).await?) }
     };
-    visit.show(&format!("Feed of {}", holder.name()), Some(&holder), &inner).await
+    visit.show(&format!("Feed of {}", owner.name()), Some(&owner), &inner).await
 }
 
 pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    Ok(Answer::Fragment(tail(visit, &holder).await?))
+    let owner = visit.owner()?;
+    Ok(Answer::Fragment(tail(visit, &owner).await?))
 }
 
-/// Something that happened.
+/// An event.
 struct Line {
     kind: EventKind,
     at: Time,
@@ -40,8 +40,8 @@ struct Line {
     number: u64,
 }
 
-async fn tail(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
-    let (of, kept) = (holder.clone(), holder.lifecycle().history_minutes);
+async fn tail(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
+    let (of, kept) = (owner.clone(), owner.lifecycle().history_minutes);
     let (latest, lines) = visit
         .engine(move |engine| {
             let lines = if kept.is_some() { Some(history(engine, &of)?) } else { None };
@@ -54,7 +54,7 @@ async fn tail(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
                 section.card {
                     h2 { "All versions and deletes" span.faint { " kept for " (format::span(u64::from(minutes) * 60)) } }
                     @if lines.is_empty() { p.faint { "Nothing has happened lately." } }
-                    table.list.events { tbody { @for line in &lines { (row(holder, line)) } } }
+                    table.list.events { tbody { @for line in &lines { (row(owner, line)) } } }
                 }
             }
             _ => p.faint {
@@ -63,11 +63,11 @@ async fn tail(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
             },
         }
         h2 { "Latest writes" }
-        @if latest.items.is_empty() { p.faint { "Nothing lives here." } } @else { (container::table(holder, &latest)) }
+        @if latest.items.is_empty() { p.faint { "Nothing lives here." } } @else { (container::table(owner, &latest)) }
     })
 }
 
-fn row(holder: &Holder, line: &Line) -> Markup {
+fn row(owner: &Owner, line: &Line) -> Markup {
     let (class, word) = match line.kind {
         EventKind::Create => ("create", "created"),
         EventKind::Replace => ("replace", "replaced"),
@@ -80,21 +80,21 @@ fn row(holder: &Holder, line: &Line) -> Markup {
             td { (format::utc(line.at)) }
             td { span.event.(class) { (word) } }
             td {
-                @if lives { a href=(link(holder, &format!("item/{}", line.number))) { (line.name) } } @else { (line.name) }
+                @if lives { a href=(link(owner, &format!("item/{}", line.number))) { (line.name) } } @else { (line.name) }
             }
         }
     }
 }
 
-/// The last lines, the newest first.
-fn history(engine: &Engine, holder: &Holder) -> engine::Result<Vec<Line>> {
+/// Returns the last lines, the newest first.
+fn history(engine: &Engine, owner: &Owner) -> engine::Result<Vec<Line>> {
     let (barrier, now) = (engine.barrier()?, engine.now()?);
     let mut lines = Vec::new();
     for window in WINDOWS {
         let start = HistoryStart::At(now.minus_millis(window * 1000));
-        lines = match since(engine, holder, &barrier, start) {
+        lines = match since(engine, owner, &barrier, start) {
             // The feed is younger than that, or keeps less.
-            Err(engine::Error::HistoryGone) => return since(engine, holder, &barrier, HistoryStart::Oldest),
+            Err(engine::Error::HistoryGone) => return since(engine, owner, &barrier, HistoryStart::Oldest),
             read => read?,
         };
         if lines.len() >= LINES {
@@ -106,13 +106,13 @@ fn history(engine: &Engine, holder: &Holder) -> engine::Result<Vec<Line>> {
 
 fn since(
     engine: &Engine,
-    holder: &Holder,
+    owner: &Owner,
     barrier: &Barrier,
     start: HistoryStart,
 ) -> engine::Result<Vec<Line>> {
     let mut lines = Vec::new();
-    match holder {
-        Holder::Container(container) => {
+    match owner {
+        Owner::Container(container) => {
             for partition in &container.partitions {
                 let mut from = start;
                 for _ in 0..PAGES_MAX {
@@ -137,7 +137,7 @@ fn since(
                 }
             }
         }
-        Holder::Collection(collection) => {
+        Owner::Collection(collection) => {
             let mut from = start;
             for _ in 0..PAGES_MAX {
                 let page = engine.collection_history(collection, barrier, from, PAGE_EVENTS)?;

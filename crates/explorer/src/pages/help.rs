@@ -2,8 +2,8 @@
 
 use maud::html;
 
-use crate::answer::{Answer, Fault};
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
 
 const SHORTCUTS: &[(&str, &str)] = &[
     ("?", "this page"),

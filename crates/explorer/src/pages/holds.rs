@@ -1,23 +1,24 @@
 //! Legal holds (T31): of single items, and of a whole container.
 
 use document::ItemNumber;
-use engine::{Api, Consent, Count, Engine, Holder, ItemAddress, Tally};
+use engine::{Api, Consent, Count, Engine, ItemAddress, Owner, Tally};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::confirm::Question;
-use crate::layout::csrf;
+use crate::format;
+use crate::json;
 use crate::pages::container::{partition_key, shown_key};
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::csrf;
 use crate::visit::{Visit, link};
-use crate::{format, json};
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let after = visit.query.filled("after").and_then(|text| text.parse().ok()).map(ItemNumber);
-    let of = holder.clone();
+    let of = owner.clone();
     let held = visit.engine(move |engine| engine.held_items(&of, after)).await?;
     let inner = html! {
-        (whole(visit, &holder))
+        (whole(visit, &owner))
         section.card {
             h2 { "Held items" }
             @if held.is_empty() { p.faint { "No item is held by itself." } } @else {
@@ -26,29 +27,29 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                     tbody {
                         @for item in &held {
                             tr data-row {
-                                td { a href=(link(&holder, &format!("item/{}", item.number.0))) { (named(&item.address)) } }
+                                td { a href=(link(&owner, &format!("item/{}", item.number.0))) { (named(&item.address)) } }
                                 td { (format::utc(item.since)) }
                                 td { (item.reason) }
-                                td { @if visit.may_write() { (lift(visit, &holder, &item.address)) } }
+                                td { @if visit.may_write() { (lift(visit, &owner, &item.address)) } }
                             }
                         }
                     }
                 }
                 @if let Some(last) = held.last().filter(|_| held.len() >= engine::limits::HELD_PAGE) {
-                    nav.pager { a.button href=(link(&holder, &format!("holds?after={}", last.number.0))) { "Next page" } }
+                    nav.pager { a.button href=(link(&owner, &format!("holds?after={}", last.number.0))) { "Next page" } }
                 }
             }
-            @if visit.may_write() { (place(visit, &holder)) }
+            @if visit.may_write() { (place(visit, &owner)) }
         }
     };
-    visit.show(&format!("Holds of {}", holder.name()), Some(&holder), &inner).await
+    visit.show(&format!("Holds of {}", owner.name()), Some(&owner), &inner).await
 }
 
-fn whole(visit: &Visit, holder: &Holder) -> Markup {
+fn whole(visit: &Visit, owner: &Owner) -> Markup {
     html! {
         section.card {
             h2 { "The whole container" }
-            @match holder.lifecycle().hold {
+            @match owner.lifecycle().hold {
                 Some(reason) => {
                     p { "Held: " b { (reason) } ". Nothing in it dies, is changed or deleted." }
                     @if visit.may_write() {
@@ -77,7 +78,7 @@ fn named(address: &ItemAddress) -> Markup {
     }
 }
 
-/// The fields that say which item is meant.
+/// The fields that name the item.
 fn address_fields(address: &ItemAddress) -> Markup {
     match address {
         ItemAddress::Id(key, id) => html! {
@@ -90,20 +91,20 @@ fn address_fields(address: &ItemAddress) -> Markup {
     }
 }
 
-/// The button that lifts the hold of an item.
-pub(crate) fn lift(visit: &Visit, holder: &Holder, address: &ItemAddress) -> Markup {
+/// Returns the button that lifts the hold of an item.
+pub(crate) fn lift(visit: &Visit, owner: &Owner, address: &ItemAddress) -> Markup {
     html! {
-        form method="post" action=(link(holder, "holds")) {
+        form method="post" action=(link(owner, "holds")) {
             (csrf(visit)) (address_fields(address))
             button name="do" value="lift" { "Lift" }
         }
     }
 }
 
-/// The form that holds an item.
-pub(crate) fn hold(visit: &Visit, holder: &Holder, address: &ItemAddress) -> Markup {
+/// Returns the form that holds an item.
+pub(crate) fn hold(visit: &Visit, owner: &Owner, address: &ItemAddress) -> Markup {
     html! {
-        form.inline method="post" action=(link(holder, "holds")) {
+        form.inline method="post" action=(link(owner, "holds")) {
             (csrf(visit)) (address_fields(address))
             input type="text" name="reason" maxlength="1024" placeholder="reason" aria-label="Reason of the hold";
             button name="do" value="hold" { "Hold" }
@@ -111,11 +112,11 @@ pub(crate) fn hold(visit: &Visit, holder: &Holder, address: &ItemAddress) -> Mar
     }
 }
 
-fn place(visit: &Visit, holder: &Holder) -> Markup {
+fn place(visit: &Visit, owner: &Owner) -> Markup {
     html! {
         form.inline method="post" {
             (csrf(visit))
-            @if holder.api() == Api::NoSql {
+            @if owner.api() == Api::NoSql {
                 input type="text" name="id" required placeholder="id" aria-label="Id";
                 input type="text" name="key" required placeholder="partition key" aria-label="Partition key";
             } @else {
@@ -127,16 +128,16 @@ fn place(visit: &Visit, holder: &Holder) -> Markup {
     }
 }
 
-fn address(visit: &Visit, holder: &Holder) -> Result<ItemAddress, Fault> {
+fn address(visit: &Visit, owner: &Owner) -> Result<ItemAddress, Fault> {
     let field = |name| visit.form.text(name).ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")));
-    match holder.api() {
+    match owner.api() {
         Api::NoSql => Ok(ItemAddress::Id(partition_key(field("key")?)?, field("id")?.to_owned())),
         Api::MongoDb => Ok(ItemAddress::from_extended_json(field("_id")?)?),
     }
 }
 
 /// Asks before a hold is lifted whose items are overdue; none if nothing is, or it was answered.
-async fn ask(visit: &Visit, holder: &Holder, hold: &str, overdue: Count) -> Result<Option<Answer>, Fault> {
+async fn ask(visit: &Visit, owner: &Owner, hold: &str, overdue: Count) -> Result<Option<Answer>, Fault> {
     let number = overdue.tally.items;
     if number == 0 {
         return Ok(None);
@@ -148,14 +149,14 @@ async fn ask(visit: &Visit, holder: &Holder, hold: &str, overdue: Count) -> Resu
         effects: vec![format!("{at_most}{} {verbs} now.", format::items(number))],
         number: Some(number),
         button: "Lift the hold",
-        back: link(holder, "holds"),
+        back: link(owner, "holds"),
     };
-    question.ask(visit, Some(holder)).await
+    question.ask(visit, Some(owner)).await
 }
 
 pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let (of, reason) = (holder.clone(), visit.form.text("reason").unwrap_or_default().trim().to_owned());
+    let owner = visit.owner()?;
+    let (of, reason) = (owner.clone(), visit.form.text("reason").unwrap_or_default().trim().to_owned());
     let said = match visit.form.text("do") {
         Some("hold-container") => {
             let valid = (1..=engine::limits::HOLD_REASON_BYTES_MAX).contains(&reason.len());
@@ -163,17 +164,17 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
                 return Err(Fault::wrong("A hold of a whole container has a reason, of 1024 bytes at most."));
             }
             visit
-                .engine(move |engine| engine.change_lifecycle(&of, |wishes| wishes.hold = Some(reason)))
+                .engine(move |engine| engine.change_lifecycle(&of, |lifecycle| lifecycle.hold = Some(reason)))
                 .await?;
             "held"
         }
         Some("lift-container") => {
             let overdue = visit.engine(move |engine| engine.overdue_under_hold(&of)).await?;
-            if let Some(page) = ask(visit, &holder, "the hold of the whole container", overdue).await? {
+            if let Some(page) = ask(visit, &owner, "the hold of the whole container", overdue).await? {
                 return Ok(page);
             }
-            // How many expire was shown and agreed to, which is what the guard asks for.
-            let of = holder.clone();
+            // The number of items that expire was shown and confirmed, as the guard requires.
+            let of = owner.clone();
             let lift = move |engine: &Engine| {
                 engine.change_lifecycle_with(&of, Consent::Given, |settings| settings.hold = None)
             };
@@ -181,24 +182,24 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
             "lifted"
         }
         Some("hold") => {
-            let address = address(visit, &holder)?;
+            let address = address(visit, &owner)?;
             visit.engine(move |engine| engine.hold_item(&of, &address, &reason)).await?;
             "held"
         }
         Some("lift") => {
-            let address = address(visit, &holder)?;
+            let address = address(visit, &owner)?;
             let item = address.clone();
             let is_overdue = visit.engine(move |engine| engine.is_overdue_under_hold(&of, &item)).await?;
             let overdue = Tally { items: u64::from(is_overdue), bytes: 0 };
             let overdue = Count { tally: overdue, exact: true };
-            if let Some(page) = ask(visit, &holder, "the hold of this item", overdue).await? {
+            if let Some(page) = ask(visit, &owner, "the hold of this item", overdue).await? {
                 return Ok(page);
             }
-            let of = holder.clone();
+            let of = owner.clone();
             visit.engine(move |engine| engine.lift_item(&of, &address)).await?;
             "lifted"
         }
         _ => return Err(Fault::wrong("Nothing was asked for.")),
     };
-    Ok(Answer::See(link(&holder, &format!("holds?said={said}"))))
+    Ok(Answer::See(link(&owner, &format!("holds?said={said}"))))
 }

@@ -1,16 +1,16 @@
-//! What there is: databases, containers and collections of both APIs, with figures as they are now.
+//! The home page: databases, containers and collections of both APIs, with current statistics.
 
-use engine::{Api, Engine, Forecast, Holder, Interval, PurgeFigures, Tally, Usage};
+use engine::{Api, Engine, Forecast, Interval, Owner, PurgeFigures, Tally, Usage};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::format;
+use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, api_name, link};
 
-/// Of how many containers the next day is looked up: each costs a few sums of counters.
+/// For how many containers to forecast the next day: each costs a few sums of counters.
 const FORECASTS_MAX: usize = 200;
 
-/// How many hours the small pictures show.
+/// The number of hours in the small charts.
 const HOURS: usize = 24;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
@@ -24,14 +24,14 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     visit.show("Databases", None, &inner).await
 }
 
-/// The part of the page that changes by itself.
+/// Returns the part of the page that updates itself.
 pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
     Ok(Answer::Fragment(figures(visit).await?))
 }
 
-/// A container or collection, and what is known of it.
+/// A container or collection, with its statistics.
 struct Row {
-    holder: Holder,
+    owner: Owner,
     usage: Usage,
     figures: PurgeFigures,
     day: Option<Forecast>,
@@ -39,17 +39,17 @@ struct Row {
 
 fn rows(engine: &Engine) -> engine::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (holder, figures) in engine.purge_figures_of_all()? {
-        let usage = engine.usage_of(&holder)?;
+    for (owner, figures) in engine.purge_figures_of_all()? {
+        let usage = engine.usage_of(&owner)?;
         let day = if rows.len() < FORECASTS_MAX {
-            Some(engine.forecast(&holder, Interval::Hour, HOURS)?)
+            Some(engine.forecast(&owner, Interval::Hour, HOURS)?)
         } else {
             None
         };
-        rows.push(Row { holder, usage, figures, day });
+        rows.push(Row { owner, usage, figures, day });
     }
     rows.sort_by_key(|row| {
-        (row.holder.api() == Api::MongoDb, row.holder.database().to_owned(), row.holder.name().to_owned())
+        (row.owner.api() == Api::MongoDb, row.owner.database().to_owned(), row.owner.name().to_owned())
     });
     Ok(rows)
 }
@@ -63,11 +63,11 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
         })
         .await?;
     let living = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.living));
-    let dead = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.dead));
+    let dead = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.expired));
     let purged: u64 = rows.iter().map(|row| row.figures.purged.items).sum();
-    let day: u64 = rows.iter().filter_map(|row| row.day.as_ref()).map(dying).sum();
+    let day: u64 = rows.iter().filter_map(|row| row.day.as_ref()).map(expiring).sum();
     let empty = empty.into_iter().filter(|(api, name)| {
-        !rows.iter().any(|row| row.holder.api() == *api && row.holder.database() == name)
+        !rows.iter().any(|row| row.owner.api() == *api && row.owner.database() == name)
     });
     let empty: Vec<_> = empty.collect();
     Ok(html! {
@@ -107,13 +107,13 @@ fn table(rows: &[Row]) -> Markup {
                 tbody {
                     @for row in rows {
                         tr data-row {
-                            td { a href=(link(&row.holder, "")) { span.faint { (row.holder.database()) " / " } (row.holder.name()) } }
-                            td { (api_name(row.holder.api())) }
-                            td { (format::ttl(row.holder.default_ttl())) @if row.holder.lifecycle().hold.is_some() { " " span.badge.warn { "on hold" } } }
+                            td { a href=(link(&row.owner, "")) { span.faint { (row.owner.database()) " / " } (row.owner.name()) } }
+                            td { (api_name(row.owner.api())) }
+                            td { (format::ttl(row.owner.default_ttl())) @if row.owner.lifecycle().hold.is_some() { " " span.badge.warn { "on hold" } } }
                             td.number { (format::count(row.usage.living.items)) }
                             td.number { (format::bytes(row.usage.living.bytes)) }
                             td.number { (format::count(row.figures.backlog.items)) }
-                            td { @if let Some(day) = &row.day { a.spark href=(link(&row.holder, "timeline")) { (spark(day)) } } }
+                            td { @if let Some(day) = &row.day { a.spark href=(link(&row.owner, "timeline")) { (spark(day)) } } }
                         }
                     }
                 }
@@ -122,14 +122,14 @@ fn table(rows: &[Row]) -> Markup {
     }
 }
 
-fn dying(day: &Forecast) -> u64 {
+fn expiring(day: &Forecast) -> u64 {
     day.intervals.iter().map(|tally| tally.items).sum()
 }
 
-/// A day in 24 small bars.
+/// Draws a day in 24 small bars.
 fn spark(day: &Forecast) -> Markup {
     let highest = day.intervals.iter().map(|tally| tally.items).max().unwrap_or(0);
-    let label = format!("{} die within a day", format::items(dying(day)));
+    let label = format!("{} die within a day", format::items(expiring(day)));
     html! {
         svg.sparkline viewBox="0 0 120 20" role="img" aria-label=(label) {
             title { (label) }
@@ -141,11 +141,11 @@ fn spark(day: &Forecast) -> Markup {
                 }
             }
         }
-        span.faint.small { (format::count(dying(day))) }
+        span.faint.small { (format::count(expiring(day))) }
     }
 }
 
-/// A figure with its name.
+/// Shows a number with its name.
 pub(crate) fn tile(name: &str, figure: &str, beside: &str) -> Markup {
     html! { div.tile { span.label { (name) } b { (figure) } span.faint { (beside) } } }
 }

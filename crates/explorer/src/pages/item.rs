@@ -1,26 +1,26 @@
-//! One item: seen, changed, made, deleted.
+//! The page of one item: view, change, create, delete.
 //!
-//! Whatever goes wrong, the text that was typed comes back with what is wrong with it. A save names the version that it was
-//! made from: if somebody was faster, both versions are shown and nothing is lost.
+//! On any error the typed text comes back with an explanation. A save names the version that was edited: if another
+//! client has changed the item, both versions are shown and nothing is lost.
 
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
 use document::ItemNumber;
 use engine::{
-    Browsed, Collection, Container, Count, Holder, ItemAddress, ItemName, Operation, Precondition, Seen,
-    SeenBody, Tally,
+    Browsed, BrowsedBody, BrowsedItem, Collection, Container, Count, ItemAddress, ItemName, Operation, Owner,
+    Precondition, Tally,
 };
 use hyper::StatusCode;
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault, sentence};
 use crate::confirm::{Question, are};
 use crate::format;
 use crate::json::{self, Mistake};
-use crate::layout::{self, csrf};
 use crate::pages::container::{name, shown_key, text};
 use crate::pages::holds;
+use crate::visit::answer::{Answer, Fault, sentence};
+use crate::visit::layout::{self, csrf};
 use crate::visit::{Visit, link};
 
 /// Why a text was not stored.
@@ -44,34 +44,34 @@ impl From<engine::Error> for Refusal {
 }
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let seen = look(visit, &holder).await?;
+    let owner = visit.owner()?;
+    let seen = look(visit, &owner).await?;
     let Some(item) = seen.items.first() else { return Err(Fault::not_found("The item")) };
-    let inner = page(visit, &holder, item, &seen, &json::pretty(&text(item)), None);
-    visit.show(&name(item), Some(&holder), &inner).await
+    let inner = page(visit, &owner, item, &seen, &json::pretty(&text(item)), None);
+    visit.show(&name(item), Some(&owner), &inner).await
 }
 
-async fn look(visit: &Visit, holder: &Holder) -> Result<Browsed, Fault> {
+async fn look(visit: &Visit, owner: &Owner) -> Result<Browsed, Fault> {
     let number = visit.path.get(5).and_then(|text| text.parse().ok()).map(ItemNumber);
     let number = number.ok_or_else(|| Fault::not_found("The item"))?;
-    let of = holder.clone();
+    let of = owner.clone();
     visit.engine(move |engine| engine.look_at(&of, &[number])).await
 }
 
-/// The item with its editor; `typed` stands in it.
+/// Returns the page of the item with its editor, which contains `typed`.
 fn page(
     visit: &Visit,
-    holder: &Holder,
-    item: &Seen,
+    owner: &Owner,
+    item: &BrowsedItem,
     seen: &Browsed,
     typed: &str,
     mistake: Option<&Mistake>,
 ) -> Markup {
-    let here = link(holder, &format!("item/{}", item.number.0));
+    let here = link(owner, &format!("item/{}", item.number.0));
     html! {
         div.row data-now=(seen.now.millis()) {
             h2 { (json::preview(&name(item), 120)) }
-            (format::countdown(item.ts, item.death, item.held, seen.now))
+            (format::countdown(item.ts, item.expiry, item.held, seen.now))
         }
         (facts(item))
         @if visit.may_write() && !item.held {
@@ -88,26 +88,26 @@ fn page(
         @if visit.may_write() {
             section.card {
                 h2 { "Legal hold" }
-                @if item.held { p { "Held: it does not die and cannot be changed." } (holds::lift(visit, holder, &item.address)) }
-                @else { (holds::hold(visit, holder, &item.address)) }
+                @if item.held { p { "Held: it does not die and cannot be changed." } (holds::lift(visit, owner, &item.address)) }
+                @else { (holds::hold(visit, owner, &item.address)) }
             }
         }
     }
 }
 
-fn facts(item: &Seen) -> Markup {
+fn facts(item: &BrowsedItem) -> Markup {
     html! {
         dl.facts {
             @if let ItemAddress::Id(key, _) = &item.address { dt { "Partition key" } dd { code { (shown_key(key)) } } }
             dt { "Last write" } dd { (format::utc(storage::Time::from_seconds(item.ts))) " UTC" }
             dt { "Dies" } dd {
-                @match item.death {
-                    Some(death) => { (format::utc(death)) " UTC" }
+                @match item.expiry {
+                    Some(expiry) => { (format::utc(expiry)) " UTC" }
                     None => { @if item.held { "not while it is held" } @else { "never, as rules stand" } }
                 }
             }
             dt { "Size" } dd { (format::bytes(item.bytes() as u64)) }
-            @if let SeenBody::Json(json) = &item.body {
+            @if let BrowsedBody::Json(json) = &item.body {
                 dt { "Resource id" } dd { code { (json.rid) } }
                 dt { "Version" } dd { code { (item.etag()) } }
             }
@@ -146,40 +146,40 @@ fn editor(
 
 /// Stores what was typed in the place of a version.
 pub(crate) async fn save(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let typed = visit.form.text("text").unwrap_or_default();
     let version = visit.form.text("version").unwrap_or_default();
-    let seen = look(visit, &holder).await?;
-    let Some(item) = seen.items.first() else { return gone(visit, &holder, typed).await };
+    let seen = look(visit, &owner).await?;
+    let Some(item) = seen.items.first() else { return gone(visit, &owner, typed).await };
     let saved = if item.etag() == version {
-        replace(visit, &holder, item, typed).await
+        replace(visit, &owner, item, typed).await
     } else {
         Err(Refusal::Conflict)
     };
     match saved {
-        Ok(()) => Ok(Answer::See(link(&holder, &format!("item/{}?said=saved", item.number.0)))),
-        Err(Refusal::Gone) => gone(visit, &holder, typed).await,
+        Ok(()) => Ok(Answer::See(link(&owner, &format!("item/{}?said=saved", item.number.0)))),
+        Err(Refusal::Gone) => gone(visit, &owner, typed).await,
         Err(Refusal::Text(mistake)) => {
-            let inner = page(visit, &holder, item, &seen, typed, Some(&mistake));
-            refused(visit, &holder, StatusCode::BAD_REQUEST, &name(item), &inner).await
+            let inner = page(visit, &owner, item, &seen, typed, Some(&mistake));
+            refused(visit, &owner, StatusCode::BAD_REQUEST, &name(item), &inner).await
         }
-        Err(Refusal::Conflict) => conflict(visit, &holder, typed).await,
+        Err(Refusal::Conflict) => conflict(visit, &owner, typed).await,
     }
 }
 
-async fn replace(visit: &Visit, holder: &Holder, item: &Seen, typed: &str) -> Result<(), Refusal> {
-    match (holder, &item.address) {
-        (Holder::Container(container), ItemAddress::Id(key, id)) => {
+async fn replace(visit: &Visit, owner: &Owner, item: &BrowsedItem, typed: &str) -> Result<(), Refusal> {
+    match (owner, &item.address) {
+        (Owner::Container(container), ItemAddress::Id(key, id)) => {
             let body = document::Document::from_json(typed.as_bytes())
                 .map_err(|error| Refusal::Text(Mistake::in_json(&error)))?;
             let (name, precondition) = (ItemName::Id(id.clone()), Precondition::IfMatch(item.etag()));
             let operation = Operation::Replace { name, body, precondition };
             write(visit, container, Some(key.clone()), operation).await
         }
-        (Holder::Collection(collection), ItemAddress::DocumentId(id)) => {
+        (Owner::Collection(collection), ItemAddress::DocumentId(id)) => {
             let body = document_of(typed)?;
-            let SeenBody::Bson(old) = &item.body else { return Err(Refusal::Gone) };
-            // The version is the document itself, so that nobody's change is lost between the look and the write.
+            let BrowsedBody::Bson(old) = &item.body else { return Err(Refusal::Gone) };
+            // The version is the document itself, so that no concurrent change is overwritten.
             let update = Document::new()
                 .with("q", same_version(id, old))
                 .with("u", body)
@@ -194,7 +194,7 @@ async fn replace(visit: &Visit, holder: &Holder, item: &Seen, typed: &str) -> Re
     }
 }
 
-/// The filter of a document as it was seen.
+/// Returns a filter for the version of a document that was shown.
 fn same_version(id: &Value, old: &RawDocument) -> Document {
     let seen = Document::new().with("$literal", old.to_document());
     let same = Document::new().with("$eq", Value::Array(vec!["$$ROOT".into(), seen.into()]));
@@ -230,11 +230,11 @@ async fn write(
     written.map_err(|fault| Refusal::Text(Mistake::of(fault.text)))?.map_err(Refusal::from)
 }
 
-/// Both versions, and the typed one to go on with.
-async fn conflict(visit: &Visit, holder: &Holder, typed: &str) -> Result<Answer, Fault> {
-    let seen = look(visit, holder).await?;
-    let Some(item) = seen.items.first() else { return gone(visit, holder, typed).await };
-    let here = link(holder, &format!("item/{}", item.number.0));
+/// Returns a page with both versions, and the typed one to continue with.
+async fn conflict(visit: &Visit, owner: &Owner, typed: &str) -> Result<Answer, Fault> {
+    let seen = look(visit, owner).await?;
+    let Some(item) = seen.items.first() else { return gone(visit, owner, typed).await };
+    let here = link(owner, &format!("item/{}", item.number.0));
     let inner = html! {
         section.card.warn {
             h2 { "Somebody was faster" }
@@ -245,43 +245,43 @@ async fn conflict(visit: &Visit, holder: &Holder, typed: &str) -> Result<Answer,
             section { h2 { "Theirs" } (json::coloured(&text(item))) p { a.button href=(here) { "Take theirs" } } }
         }
     };
-    refused(visit, holder, StatusCode::CONFLICT, &name(item), &inner).await
+    refused(visit, owner, StatusCode::CONFLICT, &name(item), &inner).await
 }
 
-/// The item has gone; what was typed is kept.
-async fn gone(visit: &Visit, holder: &Holder, typed: &str) -> Result<Answer, Fault> {
+/// Returns a page for an item that no longer exists; the typed text is kept.
+async fn gone(visit: &Visit, owner: &Owner, typed: &str) -> Result<Answer, Fault> {
     let inner = html! {
         section.card.warn {
             h2 { "The item is gone" }
             p { "It has expired or was deleted while you worked on it, and does not come back. Your text is kept: you can make a new item of it." }
         }
-        (editor(visit, &link(holder, "new"), typed, None, None, "Create as a new item"))
+        (editor(visit, &link(owner, "new"), typed, None, None, "Create as a new item"))
     };
-    refused(visit, holder, StatusCode::NOT_FOUND, "Gone", &inner).await
+    refused(visit, owner, StatusCode::NOT_FOUND, "Gone", &inner).await
 }
 
 async fn refused(
     visit: &Visit,
-    holder: &Holder,
+    owner: &Owner,
     status: StatusCode,
     title: &str,
     inner: &Markup,
 ) -> Result<Answer, Fault> {
-    let markup = layout::frame(visit, title, Some(holder), inner).await?;
+    let markup = layout::frame(visit, title, Some(owner), inner).await?;
     Ok(Answer::Page { status, markup })
 }
 
-/// An empty editor.
+/// Returns an empty editor.
 pub(crate) async fn blank(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let inner = new_page(visit, &holder, &template(&holder), None);
-    visit.show("New item", Some(&holder), &inner).await
+    let owner = visit.owner()?;
+    let inner = new_page(visit, &owner, &template(&owner), None);
+    visit.show("New item", Some(&owner), &inner).await
 }
 
-fn new_page(visit: &Visit, holder: &Holder, typed: &str, mistake: Option<&Mistake>) -> Markup {
+fn new_page(visit: &Visit, owner: &Owner, typed: &str, mistake: Option<&Mistake>) -> Markup {
     html! {
         h2 { "New item" }
-        @if visit.may_write() { (editor(visit, &link(holder, "new"), typed, None, mistake, "Create")) }
+        @if visit.may_write() { (editor(visit, &link(owner, "new"), typed, None, mistake, "Create")) }
         @else { p.faint { "You are signed in with a read-only key." } }
         p.faint {
             "A " code { "ttl" } " in seconds at the root gives the item a time to live of its own, "
@@ -290,14 +290,14 @@ fn new_page(visit: &Visit, holder: &Holder, typed: &str, mistake: Option<&Mistak
     }
 }
 
-/// What a new item needs: an id, and its partition key.
-fn template(holder: &Holder) -> String {
+/// Returns the template of a new item: an id, and its partition key.
+fn template(owner: &Owner) -> String {
     let mut members = document::Object::new();
-    match holder {
-        Holder::Collection(_) => {
+    match owner {
+        Owner::Collection(_) => {
             members.insert("name", "");
         }
-        Holder::Container(container) => {
+        Owner::Container(container) => {
             members.insert("id", "");
             let paths = container.definition.partition_key.to_value();
             let paths = paths.get("paths").and_then(document::Value::as_array).unwrap_or_default().to_vec();
@@ -320,29 +320,29 @@ fn template(holder: &Holder) -> String {
 
 /// Stores a new item.
 pub(crate) async fn create(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let typed = visit.form.text("text").unwrap_or_default();
-    match insert(visit, &holder, typed).await {
-        Ok(()) => Ok(Answer::See(link(&holder, "?said=created"))),
+    match insert(visit, &owner, typed).await {
+        Ok(()) => Ok(Answer::See(link(&owner, "?said=created"))),
         Err(refusal) => {
             let mistake = match refusal {
                 Refusal::Text(mistake) => mistake,
                 Refusal::Conflict | Refusal::Gone => Mistake::of("It was not stored."),
             };
-            let inner = new_page(visit, &holder, typed, Some(&mistake));
-            refused(visit, &holder, StatusCode::BAD_REQUEST, "New item", &inner).await
+            let inner = new_page(visit, &owner, typed, Some(&mistake));
+            refused(visit, &owner, StatusCode::BAD_REQUEST, "New item", &inner).await
         }
     }
 }
 
-async fn insert(visit: &Visit, holder: &Holder, typed: &str) -> Result<(), Refusal> {
-    match holder {
-        Holder::Container(container) => {
+async fn insert(visit: &Visit, owner: &Owner, typed: &str) -> Result<(), Refusal> {
+    match owner {
+        Owner::Container(container) => {
             let body = document::Document::from_json(typed.as_bytes())
                 .map_err(|error| Refusal::Text(Mistake::in_json(&error)))?;
             write(visit, container, None, Operation::Create { body }).await
         }
-        Holder::Collection(collection) => {
+        Owner::Collection(collection) => {
             let command = Document::new()
                 .with("insert", collection.name.as_str())
                 .with("documents", Value::Array(vec![document_of(typed)?.into()]));
@@ -353,7 +353,7 @@ async fn insert(visit: &Visit, holder: &Holder, typed: &str) -> Result<(), Refus
 }
 
 /// Asks whether the item is to be deleted; none if it was answered.
-async fn ask(visit: &Visit, holder: &Holder, item: &Seen) -> Result<Option<Answer>, Fault> {
+async fn ask(visit: &Visit, owner: &Owner, item: &BrowsedItem) -> Result<Option<Answer>, Fault> {
     let tally = Tally { items: 1, bytes: item.bytes() as u64 };
     let effect = are(Count { tally, exact: true }, ["is deleted", "are deleted"]);
     let question = Question {
@@ -361,31 +361,31 @@ async fn ask(visit: &Visit, holder: &Holder, item: &Seen) -> Result<Option<Answe
         effects: vec![format!("{effect} at once.")],
         number: Some(1),
         button: "Delete",
-        back: link(holder, &format!("item/{}", item.number.0)),
+        back: link(owner, &format!("item/{}", item.number.0)),
     };
-    question.ask(visit, Some(holder)).await
+    question.ask(visit, Some(owner)).await
 }
 
 /// Deletes the version that was seen.
 pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let seen = look(visit, &holder).await?;
-    let Some(item) = seen.items.first() else { return Ok(Answer::See(link(&holder, "?said=gone"))) };
+    let owner = visit.owner()?;
+    let seen = look(visit, &owner).await?;
+    let Some(item) = seen.items.first() else { return Ok(Answer::See(link(&owner, "?said=gone"))) };
     if visit.form.text("version") != Some(item.etag().as_str()) {
         return Err(Fault::wrong(
             "The item was changed since you looked at it. Look again before you delete it.",
         ));
     }
-    if let Some(page) = ask(visit, &holder, item).await? {
+    if let Some(page) = ask(visit, &owner, item).await? {
         return Ok(page);
     }
-    let deleted = match (&holder, &item.address) {
-        (Holder::Container(container), ItemAddress::Id(key, id)) => {
+    let deleted = match (&owner, &item.address) {
+        (Owner::Container(container), ItemAddress::Id(key, id)) => {
             let (name, precondition) = (ItemName::Id(id.clone()), Precondition::IfMatch(item.etag()));
             write(visit, container, Some(key.clone()), Operation::Delete { name, precondition }).await
         }
-        (Holder::Collection(collection), ItemAddress::DocumentId(id)) => {
-            let SeenBody::Bson(old) = &item.body else { return Err(Fault::not_found("The item")) };
+        (Owner::Collection(collection), ItemAddress::DocumentId(id)) => {
+            let BrowsedBody::Bson(old) = &item.body else { return Err(Fault::not_found("The item")) };
             let statement = Document::new().with("q", same_version(id, old)).with("limit", 1);
             let command = Document::new()
                 .with("delete", collection.name.as_str())
@@ -395,8 +395,8 @@ pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
         _ => Err(Refusal::Gone),
     };
     match deleted {
-        Ok(()) => Ok(Answer::See(link(&holder, "?said=deleted"))),
-        Err(Refusal::Gone) => Ok(Answer::See(link(&holder, "?said=gone"))),
+        Ok(()) => Ok(Answer::See(link(&owner, "?said=deleted"))),
+        Err(Refusal::Gone) => Ok(Answer::See(link(&owner, "?said=gone"))),
         Err(Refusal::Conflict) => {
             Err(Fault::wrong("The item was changed since you looked at it. Look again before you delete it."))
         }

@@ -1,12 +1,12 @@
 //! Keys and the certificate.
 
-use account::{Entry, Kind, Origin, Right};
+use account::{Entry, KeySource, Kind, Right};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault, sentence};
 use crate::confirm::Question;
-use crate::layout::csrf;
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault, sentence};
+use crate::visit::layout::csrf;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     let inner = page(visit, None);
@@ -14,7 +14,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
 }
 
 fn page(visit: &Visit, made: Option<&Markup>) -> Markup {
-    let entries = visit.doors.keys.entries();
+    let entries = visit.backends.keys.entries();
     html! {
         h1 { "Keys and certificate" }
         @if let Some(made) = made { (made) }
@@ -46,11 +46,11 @@ fn allows(right: Right) -> &'static str {
 }
 
 fn row(visit: &Visit, kind: Kind, entry: Option<&Entry>) -> Markup {
-    let (origin, is_given) = match entry.map(|entry| entry.origin) {
+    let (origin, is_given) = match entry.map(|entry| entry.source) {
         None => ("there is none".to_owned(), false),
-        Some(Origin::Made) => ("made here".to_owned(), false),
-        Some(Origin::WellKnown) => ("the key that every emulator shares".to_owned(), false),
-        Some(Origin::Given(setting)) => (format!("given by the setting '{setting}'"), true),
+        Some(KeySource::Generated) => ("made here".to_owned(), false),
+        Some(KeySource::WellKnown) => ("the key that every emulator shares".to_owned(), false),
+        Some(KeySource::Setting(setting)) => (format!("given by the setting '{setting}'"), true),
     };
     html! {
         tr data-row {
@@ -70,11 +70,12 @@ fn row(visit: &Visit, kind: Kind, entry: Option<&Entry>) -> Markup {
     }
 }
 
-/// What happens to whoever uses the key that is replaced; none if there is no such key yet, or it cannot be replaced.
+/// Returns the confirmation of a replacement, with its effect on clients of the old key; `None` if there is no such key
+/// yet, or it cannot be replaced.
 fn replacing(visit: &Visit, kind: Kind) -> Option<Question> {
-    let entries = visit.doors.keys.entries();
+    let entries = visit.backends.keys.entries();
     let old = entries.iter().find(|entry| entry.kind == kind)?;
-    if matches!(old.origin, Origin::Given(_)) {
+    if matches!(old.source, KeySource::Setting(_)) {
         return None;
     }
     let sessions = visit.sessions.as_ref().map_or(0, |sessions| sessions.count(&old.key));
@@ -101,7 +102,7 @@ pub(crate) async fn rotate(visit: &Visit) -> Result<Answer, Fault> {
     {
         return Ok(page);
     }
-    let keys = visit.doors.keys.clone();
+    let keys = visit.backends.keys.clone();
     let made = visit.blocking(move |_| keys.regenerate(kind).map_err(|error| error.to_string())).await?;
     let made = made.map_err(|text| Fault::wrong(sentence(&text)))?;
     let shown = html! {

@@ -1,13 +1,13 @@
-//! The purge of all containers: what waits, how fast it goes, pause and resume.
+//! The purge of all containers: its backlog and its rate, pause and resume.
 
-use engine::{Count, Engine, Holder, PaceStatus, PurgeFigures};
+use engine::{Count, Engine, Owner, PaceStatus, PurgeFigures};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::confirm::{Question, are};
 use crate::format;
-use crate::layout::csrf;
 use crate::pages::home::tile;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::csrf;
 use crate::visit::{Visit, link};
 
 /// Steps of a purge on demand, and items of each.
@@ -15,7 +15,7 @@ const STEPS: usize = 1000;
 const STEP_ITEMS: usize = 10_000;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let paused = visit.doors.engine.purge_status().paused;
+    let paused = visit.backends.engine.purge_status().paused;
     let inner = html! {
         h1 { "Purge" }
         p { "What is dead is invisible at once. The purge removes its bytes in the background and makes way for requests." }
@@ -47,7 +47,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
     Ok(html! {
         div.tiles data-now=(now.millis()) {
             (tile("Backlog", &format::count(sum.backlog.items), &format::bytes(sum.backlog.bytes)))
-            (tile("Oldest waits", &sum.oldest_death.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
+            (tile("Oldest waits", &sum.oldest_expiry.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
             div.tile {
                 span.label { "Purged" }
                 b data-rate=(status.purged_items) { (format::count(status.purged_items)) }
@@ -64,9 +64,9 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
                 table.list {
                     thead { tr { th { "Container" } th.number { "Backlog" } th.number { "Bytes" } th.number { "Purged" } th { "Last pass" } } }
                     tbody {
-                        @for (holder, figures) in waiting {
+                        @for (owner, figures) in waiting {
                             tr data-row {
-                                td { a href=(link(holder, "timeline")) { (holder.database()) " / " (holder.name()) } }
+                                td { a href=(link(owner, "timeline")) { (owner.database()) " / " (owner.name()) } }
                                 td.number { (format::count(figures.backlog.items)) }
                                 td.number { (format::bytes(figures.backlog.bytes)) }
                                 td.number { (format::count(figures.purged.items)) }
@@ -80,7 +80,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
     })
 }
 
-/// What becomes of the backlog if things go on.
+/// Describes how the backlog will develop.
 fn outlook(pace: &PaceStatus) -> String {
     match pace.drained_in_seconds {
         _ if pace.is_capacity_short => "more than can be purged: the backlog grows".to_owned(),
@@ -90,7 +90,7 @@ fn outlook(pace: &PaceStatus) -> String {
     }
 }
 
-/// How long until something is due.
+/// Formats the time until something is due.
 pub(crate) fn next(millis: u64) -> String {
     if millis == 0 { "now".to_owned() } else { format!("in {}", format::span(millis.div_ceil(1000))) }
 }
@@ -98,11 +98,11 @@ pub(crate) fn next(millis: u64) -> String {
 pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
     let said = match visit.form.text("do") {
         Some("pause") => {
-            visit.doors.engine.pause_purge(true);
+            visit.backends.engine.pause_purge(true);
             "paused"
         }
         Some("resume") => {
-            visit.doors.engine.pause_purge(false);
+            visit.backends.engine.pause_purge(false);
             "resumed"
         }
         Some("now") => {
@@ -118,44 +118,40 @@ pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
 }
 
 /// Asks whether what waits is to be removed now, in one container or in all; none if it was answered.
-pub(crate) async fn ask(
-    visit: &Visit,
-    holder: Option<Holder>,
-    back: String,
-) -> Result<Option<Answer>, Fault> {
-    let of = holder.clone();
+pub(crate) async fn ask(visit: &Visit, owner: Option<Owner>, back: String) -> Result<Option<Answer>, Fault> {
+    let of = owner.clone();
     let figures = move |engine: &Engine| {
-        if let Some(holder) = &of {
-            return engine.purge_figures(holder);
+        if let Some(owner) = &of {
+            return engine.purge_figures(owner);
         }
         let all = engine.purge_figures_of_all()?;
         Ok(all.into_iter().map(|(_, figures)| figures).fold(PurgeFigures::default(), PurgeFigures::plus))
     };
     let backlog = Count { tally: visit.engine(figures).await?.backlog, exact: true };
-    let place = holder.as_ref().map_or("all containers".to_owned(), |holder| format!("'{}'", holder.name()));
+    let place = owner.as_ref().map_or("all containers".to_owned(), |owner| format!("'{}'", owner.name()));
     let question = Question {
         title: format!("Purge {place} now"),
         effects: vec![format!(
             "{} removed from the store for good. They have expired, and no request sees them.",
             are(backlog, ["is", "are"])
         )],
-        // What has expired since is removed as well, and no request sees it either.
+        // Items that have expired since are removed as well, and are invisible to all requests anyway.
         number: None,
         button: "Purge now",
         back,
     };
-    question.ask(visit, holder.as_ref()).await
+    question.ask(visit, owner.as_ref()).await
 }
 
 /// Steps until nothing is due, in one container or in all.
-pub(crate) async fn purge_now(visit: &Visit, holder: Option<Holder>) -> Result<(), Fault> {
-    if visit.doors.engine.purge_status().paused {
+pub(crate) async fn purge_now(visit: &Visit, owner: Option<Owner>) -> Result<(), Fault> {
+    if visit.backends.engine.purge_status().paused {
         return Err(Fault::wrong("The purge is paused: resume it first."));
     }
     let purge = move |engine: &Engine| {
-        engine.retry_archives(holder.as_ref())?;
+        engine.retry_archives(owner.as_ref())?;
         for _ in 0..STEPS {
-            let report = engine.purge_at_once(holder.as_ref(), STEP_ITEMS)?;
+            let report = engine.purge_at_once(owner.as_ref(), STEP_ITEMS)?;
             let now = engine.now()?;
             if report.next_due.is_none_or(|due| due > now) {
                 break;

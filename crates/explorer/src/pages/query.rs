@@ -1,62 +1,63 @@
-//! The query box: SQL over containers, filter and sort over collections; rows, charge, figures, and what the index did.
+//! The query page: SQL over containers, filter and sort over collections; rows, charge, statistics, and index usage.
 
 use std::sync::Arc;
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 use document::ItemRid;
-use engine::{Collection, Container, Engine, Holder, IndexUse, QueryPage, QueryRequest, Scope};
+use engine::{Collection, Container, Engine, IndexUse, Owner, QueryPage, QueryRequest, Scope};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault, sentence};
-use crate::layout::csrf;
+use crate::format;
+use crate::json;
 use crate::pages::container::partition_key;
+use crate::visit::answer::{Answer, Fault, sentence};
+use crate::visit::layout::csrf;
 use crate::visit::{Visit, link};
-use crate::{format, json};
 
-/// How many rows a page has.
+/// The number of rows on a page.
 const PAGE_ROWS: usize = 100;
 
-/// The most documents that a MongoDB query shows.
+/// The largest number of documents that a MongoDB query shows.
 const LIMIT_MAX: i64 = 1000;
 
-/// How long a MongoDB query may take.
+/// The time limit of a MongoDB query.
 const TIME_MS: i32 = 30_000;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let inner = form(visit, &holder);
-    visit.show(&format!("Query {}", holder.name()), Some(&holder), &inner).await
+    let owner = visit.owner()?;
+    let inner = form(visit, &owner);
+    visit.show(&format!("Query {}", owner.name()), Some(&owner), &inner).await
 }
 
 pub(crate) async fn run(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let results = match &holder {
-        Holder::Container(container) => sql(visit, &holder, container).await,
-        Holder::Collection(collection) => mongodb(visit, &holder, collection).await,
+    let owner = visit.owner()?;
+    let results = match &owner {
+        Owner::Container(container) => sql(visit, &owner, container).await,
+        Owner::Collection(collection) => mongodb(visit, &owner, collection).await,
     };
     let inner = html! {
-        (form(visit, &holder))
+        (form(visit, &owner))
         @match results {
             Ok(results) => (results),
             Err(wrong) => p.refusal role="alert" { (wrong) },
         }
     };
-    visit.show(&format!("Query {}", holder.name()), Some(&holder), &inner).await
+    visit.show(&format!("Query {}", owner.name()), Some(&owner), &inner).await
 }
 
-fn form(visit: &Visit, holder: &Holder) -> Markup {
+fn form(visit: &Visit, owner: &Owner) -> Markup {
     let value = |name: &str, otherwise: &str| visit.form.text(name).unwrap_or(otherwise).to_owned();
     html! {
-        form.editor.card method="post" action=(link(holder, "query")) {
+        form.editor.card method="post" action=(link(owner, "query")) {
             (csrf(visit))
-            @match holder {
-                Holder::Container(_) => {
+            @match owner {
+                Owner::Container(_) => {
                     label for="sql" { "SQL" }
                     textarea #sql name="sql" rows="4" spellcheck="false" data-focus="/" { "\n" (value("sql", "SELECT * FROM c")) }
                     label { "Partition key " span.faint { "(empty: all)" }
                         input type="text" name="key" value=(value("key", "")) spellcheck="false"; }
                 }
-                Holder::Collection(_) => {
+                Owner::Collection(_) => {
                     label for="filter" { "Filter" }
                     textarea #filter name="filter" rows="4" spellcheck="false" data-focus="/" { "\n" (value("filter", "{}")) }
                     div.fields {
@@ -72,7 +73,7 @@ fn form(visit: &Visit, holder: &Holder) -> Markup {
     }
 }
 
-async fn sql(visit: &Visit, holder: &Holder, container: &Arc<Container>) -> Result<Markup, String> {
+async fn sql(visit: &Visit, owner: &Owner, container: &Arc<Container>) -> Result<Markup, String> {
     let text = visit.form.text("sql").unwrap_or_default().to_owned();
     let key = visit.form.filled("key").map(partition_key).transpose().map_err(|fault| fault.text)?;
     let continuation = visit.form.filled("continuation").map(str::to_owned);
@@ -91,9 +92,9 @@ async fn sql(visit: &Visit, holder: &Holder, container: &Arc<Container>) -> Resu
     Ok(html! {
         (figures(&page, millis))
         (index_use(&page.index))
-        (rows(holder, page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned())))
+        (rows(owner, page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned())))
         @if let Some(token) = &page.continuation {
-            form.pager method="post" action=(link(holder, "query")) {
+            form.pager method="post" action=(link(owner, "query")) {
                 (csrf(visit))
                 input type="hidden" name="sql" value=(text);
                 input type="hidden" name="key" value=(visit.form.text("key").unwrap_or_default());
@@ -136,7 +137,7 @@ fn index_use(index: &IndexUse) -> Markup {
     }
 }
 
-async fn mongodb(visit: &Visit, holder: &Holder, collection: &Arc<Collection>) -> Result<Markup, String> {
+async fn mongodb(visit: &Visit, owner: &Owner, collection: &Arc<Collection>) -> Result<Markup, String> {
     let find = find(visit, collection)?;
     let answer = visit.command(&collection.database, find.clone()).await?;
     let explain = Document::new().with("explain", asked(&find)).with("verbosity", "executionStats");
@@ -152,14 +153,14 @@ async fn mongodb(visit: &Visit, holder: &Holder, collection: &Arc<Collection>) -
             div { dt { "Charge" } dd { (format!("{:.2}", answer.request_units)) " RU" } }
             @if let Some(reply) = &explained { (execution(reply.document.view())) }
         }
-        (rows(holder, documents.into_iter()))
+        (rows(owner, documents.into_iter()))
         @if let Some(reply) = &explained {
             details.plan { summary { "Plan" } (json::coloured(&winning_plan(reply.document.view()))) }
         }
     })
 }
 
-/// What the boxes say, as a `find` of one batch.
+/// Returns the query as a `find` of one batch.
 fn find(visit: &Visit, collection: &Collection) -> Result<Document, String> {
     let mut find = Document::new().with("find", collection.name.as_str());
     for name in ["filter", "sort", "projection"] {
@@ -186,7 +187,7 @@ fn find(visit: &Visit, collection: &Collection) -> Result<Document, String> {
     Ok(find)
 }
 
-/// The same without what `explain` does not take.
+/// Returns the query without the members that `explain` does not accept.
 fn asked(find: &Document) -> Document {
     let members = find.iter().filter(|(name, _)| *name != "maxTimeMS");
     members.map(|(name, value)| (name.to_owned(), value.clone())).collect()
@@ -212,7 +213,7 @@ fn whole(value: ValueRef<'_>) -> Option<u64> {
     }
 }
 
-/// The innermost stage of the plan, and its index.
+/// Returns the innermost stage of the plan, and its index.
 fn way(explained: DocumentRef<'_>) -> Option<String> {
     let planner = explained.get("queryPlanner")?.as_document()?;
     let mut stage = planner.get("winningPlan")?.as_document()?;
@@ -232,14 +233,14 @@ fn winning_plan(explained: DocumentRef<'_>) -> String {
     plan.map(|plan| bson::to_extended_json(plan, true)).unwrap_or_default()
 }
 
-/// The rows of an answer; one that is an item leads to it.
-fn rows(holder: &Holder, rows: impl Iterator<Item = String>) -> Markup {
+/// Formats the rows of an answer, with links to items.
+fn rows(owner: &Owner, rows: impl Iterator<Item = String>) -> Markup {
     html! {
         ol.rows {
             @for row in rows {
                 li data-row {
-                    @if let Some(number) = number_of(holder, &row) {
-                        a.open href=(link(holder, &format!("item/{number}"))) { "Open" }
+                    @if let Some(number) = number_of(owner, &row) {
+                        a.open href=(link(owner, &format!("item/{number}"))) { "Open" }
                     }
                     (json::coloured(&row))
                 }
@@ -248,9 +249,9 @@ fn rows(holder: &Holder, rows: impl Iterator<Item = String>) -> Markup {
     }
 }
 
-/// The number of the item that a row is, if it is one.
-fn number_of(holder: &Holder, row: &str) -> Option<u64> {
-    let Holder::Container(container) = holder else { return None };
+/// Returns the number of the item that a row is, if it is one.
+fn number_of(owner: &Owner, row: &str) -> Option<u64> {
+    let Owner::Container(container) = owner else { return None };
     let value = document::parse_json(row.as_bytes()).ok()?;
     let rid = value.get("_rid")?.as_str()?.parse::<ItemRid>().ok()?;
     (rid.container == container.rid).then_some(rid.number)

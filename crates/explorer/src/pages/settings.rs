@@ -1,72 +1,73 @@
-//! Settings of a container or collection. A change of its time to live is tried dry first: what would die at once is counted
-//! and drawn, and only then it can be applied.
+//! Settings of a container or collection. A change of its time to live is a dry run first: the items that would expire
+//! at once are counted and drawn, and only then it can be applied.
 
 use engine::{
-    Consent, ContainerDefinition, Count, DefaultTtl, DryRun, Engine, Forecast, Holder, Precondition,
+    Consent, ContainerDefinition, Count, DefaultTtl, DryRun, Engine, Forecast, Owner, Precondition,
 };
 use hyper::StatusCode;
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::chart::{histogram, share};
 use crate::confirm::{Question, counted};
-use crate::layout::{self, csrf};
+use crate::format;
+use crate::json;
 use crate::pages::timeline::{self, Range};
 use crate::pages::{create, ttl_fields};
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::{self, csrf};
 use crate::visit::{Visit, link};
-use crate::{format, json};
 
 /// Shares are kept in millionths.
 const MILLION: f64 = 1_000_000.0;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let inner = page(visit, &holder, None);
-    visit.show(&format!("Settings of {}", holder.name()), Some(&holder), &inner).await
+    let owner = visit.owner()?;
+    let inner = page(visit, &owner, None);
+    visit.show(&format!("Settings of {}", owner.name()), Some(&owner), &inner).await
 }
 
-fn page(visit: &Visit, holder: &Holder, wrong: Option<&str>) -> Markup {
+fn page(visit: &Visit, owner: &Owner, wrong: Option<&str>) -> Markup {
     html! {
         @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
         section.card {
             h2 { "Time to live" }
-            p { "Now: " b { (format::ttl(holder.default_ttl())) } ". A change is in force at once for all items, and what it kills does not come back: try it dry first." }
-            form.stack method="get" action=(link(holder, "settings/dry-run")) {
-                (ttl_fields::fields(holder.default_ttl()))
+            p { "Now: " b { (format::ttl(owner.default_ttl())) } ". A change is in force at once for all items, and what it kills does not come back: try it dry first." }
+            form.stack method="get" action=(link(owner, "settings/dry-run")) {
+                (ttl_fields::fields(owner.default_ttl()))
                 div.row { button.primary type="submit" { "Dry run" } }
             }
         }
-        (wishes(visit, holder))
+        (lifecycle(visit, owner))
         section.card {
             h2 { "Definition" }
-            @match holder {
-                Holder::Container(container) => (json::coloured(&container.definition.to_value().to_json())),
-                Holder::Collection(collection) => {
+            @match owner {
+                Owner::Container(container) => (json::coloured(&container.definition.to_value().to_json())),
+                Owner::Collection(collection) => {
                     (json::coloured(&bson::to_extended_json(bson::ValueRef::Document(collection.definition.options.view()), true)))
                     h3 { "Indexes" }
                     ul { @for index in collection.indexes().iter() { li { code { (index.spec.name()) } } } }
                 }
             }
         }
-        @if visit.may_write() { (deletion(visit, holder)) }
+        @if visit.may_write() { (deletion(visit, owner)) }
     }
 }
 
-fn wishes(visit: &Visit, holder: &Holder) -> Markup {
-    let wishes = holder.lifecycle();
-    let percent = wishes.max_instant_expiry.map(|share| f64::from(share) * 100.0 / MILLION);
+fn lifecycle(visit: &Visit, owner: &Owner) -> Markup {
+    let lifecycle = owner.lifecycle();
+    let percent = lifecycle.max_instant_expiry.map(|share| f64::from(share) * 100.0 / MILLION);
     html! {
         section.card {
             h2 { "Safety" }
-            form.stack method="post" action=(link(holder, "settings/wishes")) {
+            form.stack method="post" action=(link(owner, "settings/wishes")) {
                 (csrf(visit))
                 label { "A change that kills more of the living at once must be confirmed " span.faint { "(percent; empty: never asked)" }
                     input type="number" name="guard" min="0" max="100" step="any" value=[percent]; }
                 label { "The bytes of the dead are gone after " span.faint { "(seconds; empty: when there is time)" }
-                    input type="number" name="delay" min="1" step="1" value=[wishes.max_purge_delay]; }
-                label.check { input type="checkbox" name="record" value="on" checked[wishes.deletion_record]; " Keep a record of what was purged" }
-                @if let Holder::Container(_) = holder {
-                    label.check { input type="checkbox" name="sliding" value="on" checked[wishes.sliding]; " Reading an item restarts its countdown" }
+                    input type="number" name="delay" min="1" step="1" value=[lifecycle.max_purge_delay]; }
+                label.check { input type="checkbox" name="record" value="on" checked[lifecycle.deletion_record]; " Keep a record of what was purged" }
+                @if let Owner::Container(_) = owner {
+                    label.check { input type="checkbox" name="sliding" value="on" checked[lifecycle.sliding]; " Reading an item restarts its countdown" }
                 }
                 div.row { button type="submit" disabled[!visit.may_write()] { "Save" } }
             }
@@ -74,13 +75,13 @@ fn wishes(visit: &Visit, holder: &Holder) -> Markup {
     }
 }
 
-fn deletion(visit: &Visit, holder: &Holder) -> Markup {
+fn deletion(visit: &Visit, owner: &Owner) -> Markup {
     html! {
         details.danger.card {
             summary { "Delete this container" }
-            form.stack method="post" action=(link(holder, "settings/delete")) {
+            form.stack method="post" action=(link(owner, "settings/delete")) {
                 (csrf(visit))
-                p { "All its items are gone at once. Type " b { (holder.name()) } " to say that you mean it." }
+                p { "All its items are gone at once. Type " b { (owner.name()) } " to say that you mean it." }
                 label { "Name" input type="text" name="name" required autocomplete="off" spellcheck="false"; }
                 div.row { button.danger type="submit" { "Delete for good" } }
             }
@@ -90,21 +91,21 @@ fn deletion(visit: &Visit, holder: &Holder) -> Markup {
 
 /// Counts what another time to live would do, and changes nothing.
 pub(crate) async fn dry_run(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     match ttl_fields::read(&visit.query) {
         Ok(ttl) => {
-            let inner = tried(visit, &holder, ttl, None).await?;
-            visit.show("Dry run", Some(&holder), &inner).await
+            let inner = tried(visit, &owner, ttl, None).await?;
+            visit.show("Dry run", Some(&owner), &inner).await
         }
         Err(text) => {
             let markup =
-                layout::frame(visit, "Settings", Some(&holder), &page(visit, &holder, Some(&text))).await?;
+                layout::frame(visit, "Settings", Some(&owner), &page(visit, &owner, Some(&text))).await?;
             Ok(Answer::Page { status: StatusCode::BAD_REQUEST, markup })
         }
     }
 }
 
-/// What a dry run tells.
+/// The result of a dry run.
 struct Tried {
     dry_run: DryRun,
     range: Range,
@@ -113,52 +114,47 @@ struct Tried {
 }
 
 impl Tried {
-    fn new(engine: &Engine, holder: &Holder, ttl: DefaultTtl) -> engine::Result<Tried> {
+    fn new(engine: &Engine, owner: &Owner, ttl: DefaultTtl) -> engine::Result<Tried> {
         // Both pictures have the range that the longer one needs.
-        let (first, _) = timeline::forecast(engine, holder, None, None)?;
-        let (second, after) = timeline::forecast(engine, holder, None, Some(ttl))?;
+        let (first, _) = timeline::forecast(engine, owner, None, None)?;
+        let (second, after) = timeline::forecast(engine, owner, None, Some(ttl))?;
         let range = first.longer(second);
-        let after = if range == second { after } else { range.forecast(engine, holder, Some(ttl))? };
-        let before = range.forecast(engine, holder, None)?;
-        Ok(Tried { dry_run: engine.dry_run(holder, ttl)?, range, before, after })
+        let after = if range == second { after } else { range.forecast(engine, owner, Some(ttl))? };
+        let before = range.forecast(engine, owner, None)?;
+        Ok(Tried { dry_run: engine.dry_run(owner, ttl)?, range, before, after })
     }
 }
 
-async fn tried(
-    visit: &Visit,
-    holder: &Holder,
-    ttl: DefaultTtl,
-    wrong: Option<&str>,
-) -> Result<Markup, Fault> {
-    let of = holder.clone();
+async fn tried(visit: &Visit, owner: &Owner, ttl: DefaultTtl, wrong: Option<&str>) -> Result<Markup, Fault> {
+    let of = owner.clone();
     let Tried { dry_run, range, before, after } =
         visit.engine(move |engine| Tried::new(engine, &of, ttl)).await?;
-    let (dying, living) = (dry_run.dying.tally, dry_run.living);
-    let at_most = if dry_run.dying.exact { "" } else { "up to " };
-    let guard = holder.lifecycle().max_instant_expiry;
+    let (expiring, living) = (dry_run.expiring.tally, dry_run.living);
+    let at_most = if dry_run.expiring.exact { "" } else { "up to " };
+    let guard = owner.lifecycle().max_instant_expiry;
     let guarded = guard.is_some_and(|limit| {
-        u128::from(dying.items) * 1_000_000 > u128::from(limit) * u128::from(living.items)
+        u128::from(expiring.items) * 1_000_000 > u128::from(limit) * u128::from(living.items)
     });
     Ok(html! {
-        section.card.dry-run.warn[dying.items > 0] {
-            h2 { "Dry run: " (format::ttl(holder.default_ttl())) " → " (format::ttl(ttl)) }
+        section.card.dry-run.warn[expiring.items > 0] {
+            h2 { "Dry run: " (format::ttl(owner.default_ttl())) " → " (format::ttl(ttl)) }
             @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
-            p.verdict #verdict data-dying=(dying.items) {
-                @if dying.items == 0 { "Nothing would die at once." }
+            p.verdict #verdict data-expiring=(expiring.items) {
+                @if expiring.items == 0 { "Nothing would die at once." }
                 @else {
-                    (at_most) b { (format::items(dying.items)) } " of " (format::count(living.items))
-                    " (" (at_most) (format::bytes(dying.bytes)) ") would die at once, for good."
+                    (at_most) b { (format::items(expiring.items)) } " of " (format::count(living.items))
+                    " (" (at_most) (format::bytes(expiring.bytes)) ") would die at once, for good."
                 }
             }
-            (share(living.items.saturating_sub(dying.items), dying.items))
+            (share(living.items.saturating_sub(expiring.items), expiring.items))
             h3 { "As it is" }
             (histogram("Who dies when, as rules stand", &range.bars(&before, None)))
             (legend(&before))
             h3 { "As it would be" }
-            (histogram("Who would die when", &range.bars(&after, Some(dying))))
+            (histogram("Who would die when", &range.bars(&after, Some(expiring))))
             (legend(&after))
             @if visit.may_write() {
-                form.stack method="post" action=(link(holder, "settings/ttl")) {
+                form.stack method="post" action=(link(owner, "settings/ttl")) {
                     (csrf(visit)) (ttl_fields::hidden(ttl))
                     @if guarded {
                         label.check {
@@ -168,8 +164,8 @@ async fn tried(
                         }
                     }
                     div.row {
-                        button type="submit" .danger[dying.items > 0] .primary[dying.items == 0] { "Apply" }
-                        a.button href=(link(holder, "settings")) { "Leave it as it is" }
+                        button type="submit" .danger[expiring.items > 0] .primary[expiring.items == 0] { "Apply" }
+                        a.button href=(link(owner, "settings")) { "Leave it as it is" }
                     }
                 }
             }
@@ -185,11 +181,11 @@ fn legend(forecast: &Forecast) -> Markup {
 
 /// Puts another time to live in force.
 pub(crate) async fn apply_ttl(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let ttl = ttl_fields::read(&visit.form).map_err(Fault::wrong)?;
     let consent = visit.form.text("consent") == Some("given");
-    let applied = match &holder {
-        Holder::Container(container) => {
+    let applied = match &owner {
+        Owner::Container(container) => {
             let (container, consent) =
                 (container.clone(), if consent { Consent::Given } else { Consent::NotGiven });
             let definition = ContainerDefinition { default_ttl: ttl, ..container.definition.clone() };
@@ -199,23 +195,23 @@ pub(crate) async fn apply_ttl(visit: &Visit) -> Result<Answer, Fault> {
             };
             visit.engine(apply).await.map(drop).map_err(|fault| fault.text)
         }
-        Holder::Collection(collection) => {
-            let from = holder.default_ttl();
+        Owner::Collection(collection) => {
+            let from = owner.default_ttl();
             create::set_ttl(visit, &collection.database, &collection.name, from, ttl, consent).await
         }
     };
     match applied {
-        Ok(()) => Ok(Answer::See(link(&holder, "timeline?said=ttl"))),
+        Ok(()) => Ok(Answer::See(link(&owner, "timeline?said=ttl"))),
         Err(wrong) => {
-            let inner = tried(visit, &holder, ttl, Some(&wrong)).await?;
-            let markup = layout::frame(visit, "Dry run", Some(&holder), &inner).await?;
+            let inner = tried(visit, &owner, ttl, Some(&wrong)).await?;
+            let markup = layout::frame(visit, "Dry run", Some(&owner), &inner).await?;
             Ok(Answer::Page { status: StatusCode::CONFLICT, markup })
         }
     }
 }
 
 pub(crate) async fn apply_wishes(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let guard = match visit.form.filled("guard").map(str::parse::<f64>) {
         None => None,
         Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
@@ -233,47 +229,47 @@ pub(crate) async fn apply_wishes(visit: &Visit) -> Result<Answer, Fault> {
         }
     };
     let is_on = |name| visit.form.text(name) == Some("on");
-    let (record, sliding, of) = (is_on("record"), is_on("sliding"), holder.clone());
+    let (record, sliding, of) = (is_on("record"), is_on("sliding"), owner.clone());
     let change = move |engine: &Engine| {
-        engine.change_lifecycle(&of, |wishes| {
-            wishes.max_instant_expiry = guard;
-            wishes.max_purge_delay = delay;
-            wishes.deletion_record = record;
-            wishes.sliding = sliding;
+        engine.change_lifecycle(&of, |lifecycle| {
+            lifecycle.max_instant_expiry = guard;
+            lifecycle.max_purge_delay = delay;
+            lifecycle.deletion_record = record;
+            lifecycle.sliding = sliding;
         })
     };
     visit.engine(change).await?;
-    Ok(Answer::See(link(&holder, "settings?said=settings")))
+    Ok(Answer::See(link(&owner, "settings?said=settings")))
 }
 
 pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    if visit.form.text("name") != Some(holder.name()) {
+    let owner = visit.owner()?;
+    if visit.form.text("name") != Some(owner.name()) {
         return Err(Fault::wrong(format!(
             "Nothing was deleted: the name that was typed is not '{}'.",
-            holder.name()
+            owner.name()
         )));
     }
-    let of = holder.clone();
+    let of = owner.clone();
     let usage = visit.engine(move |engine| engine.usage_of(&of)).await?;
-    let [living, expired] = [usage.living, usage.dead].map(|tally| counted(Count { tally, exact: true }));
+    let [living, expired] = [usage.living, usage.expired].map(|tally| counted(Count { tally, exact: true }));
     let question = Question {
-        title: format!("Delete '{}' of '{}'", holder.name(), holder.database()),
+        title: format!("Delete '{}' of '{}'", owner.name(), owner.database()),
         effects: vec![format!(
             "{living} that live and {expired} that have expired are gone for good, with every index and setting."
         )],
         number: Some(usage.living.items),
         button: "Delete for good",
-        back: link(&holder, "settings"),
+        back: link(&owner, "settings"),
     };
-    if let Some(page) = question.ask(visit, Some(&holder)).await? {
+    if let Some(page) = question.ask(visit, Some(&owner)).await? {
         return Ok(page);
     }
-    match holder {
-        Holder::Container(container) => {
+    match owner {
+        Owner::Container(container) => {
             visit.engine(move |engine| engine.delete_container(&container, &Precondition::None)).await?;
         }
-        Holder::Collection(collection) => {
+        Owner::Collection(collection) => {
             visit.engine(move |engine| engine.drop_collection(&collection)).await?;
         }
     }

@@ -1,11 +1,11 @@
-//! The way in.
+//! The sign-in page.
 
 use hyper::StatusCode;
 use maud::html;
 
-use crate::answer::Answer;
-use crate::layout;
 use crate::session::Refused;
+use crate::visit::answer::Answer;
+use crate::visit::layout;
 
 /// Why the form is shown again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Refusal {
     }
 }
 
-/// The form.
+/// Returns the form.
 pub(crate) fn form(next: &str, refusal: Option<Refusal>) -> Answer {
     let markup = layout::bare(
         "Sign in",

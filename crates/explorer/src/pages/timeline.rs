@@ -1,18 +1,18 @@
-//! The expiry timeline: who dies when, as rules and items stand; what waits for the purge, and how fast it goes.
+//! The expiry timeline: what expires when under the current rules; the purge's backlog and rate.
 
-use engine::{DefaultTtl, Engine, Forecast, Holder, Interval, Tally};
+use engine::{DefaultTtl, Engine, Forecast, Interval, Owner, Tally};
 use maud::{Markup, html};
 use storage::Time;
 
-use crate::answer::{Answer, Fault};
 use crate::chart::{Bar, histogram};
 use crate::format;
-use crate::layout::csrf;
 use crate::pages::home::tile;
 use crate::pages::purge;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::csrf;
 use crate::visit::{Visit, link};
 
-/// A stretch of time in bars: how many of the engine's intervals make one, and how many bars there are.
+/// A range of time in bars: how many of the engine's intervals make one, and how many bars there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     word: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Range {
     /// The engine's intervals in one bar.
     group: usize,
     bars: usize,
-    /// Every so many bars stand on the axis.
+    /// The distance of labels on the axis, in bars.
     tick: usize,
 }
 
@@ -39,22 +39,22 @@ impl Range {
         self.group * self.bars
     }
 
-    /// The one of two that goes further.
+    /// Returns the longer of two ranges.
     pub(crate) fn longer(self, other: Range) -> Range {
         let length = |range: Range| range.bar_seconds() * range.bars as u64;
         if length(other) > length(self) { other } else { self }
     }
 
-    /// Who dies in it, as rules stand or under another default.
+    /// Forecasts expiry in the range, under the current rules or another default.
     pub(crate) fn forecast(
         self,
         engine: &Engine,
-        holder: &Holder,
+        owner: &Owner,
         default_ttl: Option<DefaultTtl>,
     ) -> engine::Result<Forecast> {
         match default_ttl {
-            None => engine.forecast(holder, self.interval, self.count()),
-            Some(ttl) => engine.forecast_if(holder, ttl, self.interval, self.count()),
+            None => engine.forecast(owner, self.interval, self.count()),
+            Some(ttl) => engine.forecast_if(owner, ttl, self.interval, self.count()),
         }
     }
 
@@ -62,7 +62,7 @@ impl Range {
         self.interval.seconds() * self.group as u64
     }
 
-    /// What the bars of a forecast show; what dies at once comes first, if it is told.
+    /// Returns the bars of a forecast; items that expire at once come first, if given.
     pub(crate) fn bars(self, forecast: &Forecast, at_once: Option<Tally>) -> Vec<Bar> {
         let from = forecast.now;
         let mut bars = Vec::with_capacity(self.bars + 1);
@@ -90,14 +90,14 @@ impl Range {
     }
 }
 
-/// The range that was asked for, or the shortest that shows most of those who will die.
+/// Returns the requested range, or the shortest that shows most of the items that will expire.
 pub(crate) fn forecast(
     engine: &Engine,
-    holder: &Holder,
+    owner: &Owner,
     wanted: Option<&str>,
     default_ttl: Option<DefaultTtl>,
 ) -> engine::Result<(Range, Forecast)> {
-    let of = |range: Range| range.forecast(engine, holder, default_ttl);
+    let of = |range: Range| range.forecast(engine, owner, default_ttl);
     if let Some(range) = RANGES.iter().find(|range| Some(range.word) == wanted) {
         return Ok((*range, of(*range)?));
     }
@@ -114,39 +114,39 @@ pub(crate) fn forecast(
 }
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
+    let owner = visit.owner()?;
     let wanted = visit.query.filled("range").unwrap_or_default();
-    let live = link(&holder, &format!("timeline/live?range={}", crate::fields::encode(wanted)));
+    let live = link(&owner, &format!("timeline/live?range={}", crate::fields::encode(wanted)));
     let inner = html! {
-        div.timeline data-live=(live) data-every="2" { (figures(visit, &holder).await?) }
+        div.timeline data-live=(live) data-every="2" { (figures(visit, &owner).await?) }
         @if visit.may_write() {
-            form.row method="post" action=(link(&holder, "purge")) {
+            form.row method="post" action=(link(&owner, "purge")) {
                 (csrf(visit))
                 button type="submit" { "Purge this container now" }
             }
         }
     };
-    visit.show(&format!("Timeline of {}", holder.name()), Some(&holder), &inner).await
+    visit.show(&format!("Timeline of {}", owner.name()), Some(&owner), &inner).await
 }
 
 pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    Ok(Answer::Fragment(figures(visit, &holder).await?))
+    let owner = visit.owner()?;
+    Ok(Answer::Fragment(figures(visit, &owner).await?))
 }
 
 pub(crate) async fn purge(visit: &Visit) -> Result<Answer, Fault> {
-    let holder = visit.holder()?;
-    let back = link(&holder, "timeline");
-    if let Some(page) = purge::ask(visit, Some(holder.clone()), back).await? {
+    let owner = visit.owner()?;
+    let back = link(&owner, "timeline");
+    if let Some(page) = purge::ask(visit, Some(owner.clone()), back).await? {
         return Ok(page);
     }
-    purge::purge_now(visit, Some(holder.clone())).await?;
-    Ok(Answer::See(link(&holder, "timeline?said=purged")))
+    purge::purge_now(visit, Some(owner.clone())).await?;
+    Ok(Answer::See(link(&owner, "timeline?said=purged")))
 }
 
-async fn figures(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
+async fn figures(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
     let wanted = visit.query.filled("range").map(str::to_owned);
-    let of = holder.clone();
+    let of = owner.clone();
     let ((range, forecast), purge, usage) = visit
         .engine(move |engine| {
             let forecast = forecast(engine, &of, wanted.as_deref(), None)?;
@@ -154,21 +154,21 @@ async fn figures(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
         })
         .await?;
     let now = forecast.now;
-    let dying: u64 = forecast.intervals.iter().map(|tally| tally.items).sum();
+    let expiring: u64 = forecast.intervals.iter().map(|tally| tally.items).sum();
     Ok(html! {
         section.card.chart data-now=(now.millis()) {
             div.row {
                 h2 { "Expiry timeline" }
                 nav.ranges aria-label="Range" {
                     @for choice in RANGES {
-                        a href=(link(holder, &format!("timeline?range={}", choice.word)))
+                        a href=(link(owner, &format!("timeline?range={}", choice.word)))
                             aria-current=[(choice == range).then_some("true")] { (choice.name) }
                     }
                 }
             }
             (histogram(&format!("Items that die in the next {}", range.name.to_lowercase()), &range.bars(&forecast, None)))
             p.legend {
-                b { (format::items(dying)) } " in this range"
+                b { (format::items(expiring)) } " in this range"
                 " · " b { (format::count(forecast.later.items)) } " later"
                 " · " b { (format::count(forecast.never.items)) } " never"
                 @if !forecast.exact { " · items under several rules are counted under each" }
@@ -177,7 +177,7 @@ async fn figures(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
         div.tiles {
             (tile("Living", &format::count(usage.living.items), &format::bytes(usage.living.bytes)))
             (tile("Backlog", &format::count(purge.backlog.items), &format::bytes(purge.backlog.bytes)))
-            (tile("Oldest waits", &purge.oldest_death.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
+            (tile("Oldest waits", &purge.oldest_expiry.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
             div.tile {
                 span.label { "Purged" }
                 b data-rate=(purge.purged.items) { (format::count(purge.purged.items)) }

@@ -1,4 +1,4 @@
-//! A time to live as a form asks for it: how it counts, a number, and a unit.
+//! The form fields of a time to live: its mode, a number, and a unit.
 
 use engine::DefaultTtl;
 use maud::{Markup, html};
@@ -7,13 +7,13 @@ use crate::fields::Fields;
 
 const UNITS: [(&str, u64); 4] = [("seconds", 1), ("minutes", 60), ("hours", 3600), ("days", 86_400)];
 
-/// The fields.
+/// Returns the fields.
 pub(crate) fn fields(current: DefaultTtl) -> Markup {
     let seconds = match current {
         DefaultTtl::Seconds(seconds) => Some(u64::from(seconds)),
         DefaultTtl::Off | DefaultTtl::Never => None,
     };
-    // The largest unit that says it in a whole number.
+    // The largest unit that divides it.
     let unit = UNITS.iter().rev().find(|(_, length)| seconds.is_some_and(|it| it.is_multiple_of(*length)));
     let (unit, length) = unit.copied().unwrap_or(("seconds", 1));
     html! {
@@ -33,7 +33,7 @@ pub(crate) fn fields(current: DefaultTtl) -> Markup {
     }
 }
 
-/// The same fields, filled in and out of sight.
+/// Returns the fields with values, hidden.
 pub(crate) fn hidden(ttl: DefaultTtl) -> Markup {
     let (word, amount) = match ttl {
         DefaultTtl::Off => ("off", None),
@@ -49,7 +49,7 @@ pub(crate) fn hidden(ttl: DefaultTtl) -> Markup {
     }
 }
 
-/// What was filled in.
+/// Reads the fields.
 pub(crate) fn read(form: &Fields) -> Result<DefaultTtl, String> {
     match form.text("ttl") {
         None | Some("off") => Ok(DefaultTtl::Off),

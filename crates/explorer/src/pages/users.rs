@@ -2,14 +2,14 @@
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 use document::UserRid;
-use engine::{Engine, Owner, Precondition, Resource};
+use engine::{Engine, Precondition, Resource, ResourceParent};
 use maud::{Markup, html};
 
-use crate::answer::{Answer, Fault};
 use crate::confirm::Question;
 use crate::format;
-use crate::layout::csrf;
 use crate::visit::Visit;
+use crate::visit::answer::{Answer, Fault};
+use crate::visit::layout::csrf;
 
 /// Roles that the form offers.
 const ROLES: [&str; 8] = [
@@ -95,7 +95,7 @@ fn mongodb_form(visit: &Visit) -> Markup {
     }
 }
 
-/// A user of a NoSQL database, with what it is permitted.
+/// A user of a NoSQL database, with its permissions.
 struct NosqlUser {
     database: String,
     user: Resource,
@@ -105,8 +105,8 @@ struct NosqlUser {
 fn nosql_users(engine: &Engine) -> engine::Result<Vec<NosqlUser>> {
     let mut all = Vec::new();
     for database in engine.databases() {
-        for user in engine.resources(Owner::Database(database.rid))? {
-            let owner = Owner::User(UserRid { database: database.rid.0, user: user.number });
+        for user in engine.resources(ResourceParent::Database(database.rid))? {
+            let owner = ResourceParent::User(UserRid { database: database.rid.0, user: user.number });
             all.push(NosqlUser {
                 database: database.name.clone(),
                 permissions: engine.resources(owner)?,
@@ -119,7 +119,7 @@ fn nosql_users(engine: &Engine) -> engine::Result<Vec<NosqlUser>> {
 
 async fn nosql(visit: &Visit) -> Result<Markup, Fault> {
     let users = visit.engine(nosql_users).await?;
-    let databases = visit.doors.engine.databases();
+    let databases = visit.backends.engine.databases();
     Ok(html! {
         section.card {
             h2 { "NoSQL" }
@@ -184,7 +184,7 @@ fn permission_form(visit: &Visit, users: &[NosqlUser]) -> Markup {
     }
 }
 
-/// A field that the form must have.
+/// Returns a required field.
 fn required(visit: &Visit, name: &str) -> Result<String, Fault> {
     let filled = visit.form.filled(name).map(str::to_owned);
     filled.ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")))
@@ -215,7 +215,10 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
             definition.insert("id", user);
             visit
                 .engine(move |engine| {
-                    engine.create_resource(Owner::Database(engine.database(&database)?.rid), definition)
+                    engine.create_resource(
+                        ResourceParent::Database(engine.database(&database)?.rid),
+                        definition,
+                    )
                 })
                 .await?;
         }
@@ -226,7 +229,7 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
             }
             visit
                 .engine(move |engine| {
-                    let owner = Owner::Database(engine.database(&database)?.rid);
+                    let owner = ResourceParent::Database(engine.database(&database)?.rid);
                     engine.delete_resource(owner, &user, &Precondition::None)
                 })
                 .await?;
@@ -254,14 +257,14 @@ async fn ask_mongodb(visit: &Visit, database: &str, user: &str) -> Result<Option
     ask(visit, (database, user), effect, 1).await
 }
 
-/// The same for a user of a NoSQL database.
+/// Asks for confirmation for a user of a NoSQL database.
 async fn ask_nosql(visit: &Visit, database: &str, user: &str) -> Result<Option<Answer>, Fault> {
     let (of, name) = (database.to_owned(), user.to_owned());
     let permissions = visit
         .engine(move |engine| {
             let database = engine.database(&of)?.rid;
-            let user = engine.resource(Owner::Database(database), &name)?;
-            let owner = Owner::User(UserRid { database: database.0, user: user.number });
+            let user = engine.resource(ResourceParent::Database(database), &name)?;
+            let owner = ResourceParent::User(UserRid { database: database.0, user: user.number });
             Ok(engine.resources(owner)?.len() as u64)
         })
         .await?;
@@ -307,8 +310,8 @@ async fn permit(visit: &Visit) -> Result<(), Fault> {
     visit
         .engine(move |engine| {
             let database = engine.database(&database)?;
-            let user = engine.resource(Owner::Database(database.rid), &user)?;
-            let owner = Owner::User(UserRid { database: database.rid.0, user: user.number });
+            let user = engine.resource(ResourceParent::Database(database.rid), &user)?;
+            let owner = ResourceParent::User(UserRid { database: database.rid.0, user: user.number });
             engine.create_resource(owner, definition)
         })
         .await

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use account::{Entry, Forgetful, Key, Keyring, Kind, Origin};
+use account::{Entry, Key, KeySource, Keyring, Kind, NoKeyStore};
 use bytes::Bytes;
 use engine::{ContainerDefinition, Engine, Operation};
-use explorer::{Doors, Explorer, Transport};
+use explorer::{Backends, Explorer, Transport};
 use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, LOCATION, SET_COOKIE};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -56,11 +56,11 @@ impl World {
         options.test_clock = test_clock;
         let store = Arc::new(MemoryStore::open(disk.clone(), options).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
-        let entry = |kind, text| Entry { kind, key: Key::parse(text).unwrap(), origin: Origin::Made };
+        let entry = |kind, text| Entry { kind, key: Key::parse(text).unwrap(), source: KeySource::Generated };
         let entries = [entry(Kind::Primary, KEY), entry(Kind::PrimaryReadonly, READ_ONLY_KEY)];
-        let keys = Keyring::new(entries, Forgetful);
-        let doors = Doors { engine: Arc::clone(&engine), keys: keys.clone(), shell: None };
-        World { engine, clock, keys, explorer: Explorer::new(doors), disk }
+        let keys = Keyring::new(entries, NoKeyStore);
+        let backends = Backends { engine: Arc::clone(&engine), keys: keys.clone(), shell: None };
+        World { engine, clock, keys, explorer: Explorer::new(backends), disk }
     }
 
     /// A container `shop/orders` by `/pk`, with that time to live.
@@ -90,13 +90,13 @@ impl World {
 
     pub(crate) async fn ask(&self, request: Request<Bytes>) -> Page {
         // No page takes long; one that hangs is a failure.
-        let mut deed = None;
-        let answer = self.explorer.answer(request, Transport::Plain, None, &mut deed);
+        let mut audited = None;
+        let answer = self.explorer.answer(request, Transport::Plain, None, &mut audited);
         let response = tokio::time::timeout(Duration::from_mins(1), answer).await.unwrap();
         Page::new(response)
     }
 
-    /// Somebody who has signed in.
+    /// Signs in.
     pub(crate) async fn sign_in(&self, key: &str) -> Browser<'_> {
         let page = self.ask(post("sign-in", &[("key", key)], None)).await;
         assert_eq!(page.status, StatusCode::SEE_OTHER, "{}", page.text);
@@ -150,7 +150,7 @@ impl Page {
     }
 }
 
-/// Somebody who is signed in.
+/// A signed-in browser.
 pub(crate) struct Browser<'a> {
     pub(crate) world: &'a World,
     pub(crate) cookie: String,

@@ -134,8 +134,8 @@ async fn t23_purging_and_deleting_say_how_much_goes_and_ask() {
     }
     world.engine.advance_clock(60).unwrap();
     world.put(r#"{"id":"new","pk":1}"#);
-    let holder = world.engine.holder(engine::Api::NoSql, "shop", "orders").unwrap();
-    let backlog = || world.engine.purge_figures(&holder).unwrap().backlog.items;
+    let item_owner = world.engine.owner(engine::Api::NoSql, "shop", "orders").unwrap();
+    let backlog = || world.engine.purge_figures(&item_owner).unwrap().backlog.items;
     let browser = world.sign_in(KEY).await;
     for (path, form) in [("purge", vec![("do", "now")]), ("c/nosql/shop/orders/purge", vec![])] {
         asked(&browser, path, &form, "3 items").await;
@@ -234,8 +234,8 @@ async fn t23_purge_now_goes_on_however_much_has_expired_since_it_was_asked() {
     world.engine.advance_clock(60).unwrap();
     let answer = browser.send("purge", &[("do", "now"), ("confirmed", &shown)]).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
-    let holder = world.engine.holder(engine::Api::NoSql, "shop", "orders").unwrap();
-    assert_eq!(world.engine.purge_figures(&holder).unwrap().backlog.items, 0);
+    let item_owner = world.engine.owner(engine::Api::NoSql, "shop", "orders").unwrap();
+    assert_eq!(world.engine.purge_figures(&item_owner).unwrap().backlog.items, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,12 +246,12 @@ async fn replacing_a_key_says_which_sessions_end_and_asks() {
     let form = [("regenerate", "primaryReadonly")];
     let number = asked(&owner, "keys", &form, "2 sessions of this explorer signed in with it end.").await;
     assert_eq!(number, "2");
-    assert!(world.keys.holder(READ_ONLY_KEY).is_some(), "nothing was done");
+    assert!(world.keys.authenticate(READ_ONLY_KEY).is_some(), "nothing was done");
     let made = owner.confirm("keys", &form).await;
     assert!(made.has("The new primaryReadonly key"), "{}", made.text);
-    assert!(world.keys.holder(READ_ONLY_KEY).is_none());
+    assert!(world.keys.authenticate(READ_ONLY_KEY).is_none());
     assert_eq!(browser.get("help").await.status, StatusCode::SEE_OTHER, "its session is over");
-    // Where there is no key yet nobody is shut out.
+    // Where there is no key yet no client is affected.
     let made = owner.send("keys", &[("regenerate", Kind::Secondary.name())]).await;
     assert!(made.has("The new secondary key"), "{}", made.text);
 }

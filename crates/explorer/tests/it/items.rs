@@ -35,7 +35,7 @@ async fn an_item_is_made_changed_and_deleted() {
         .await;
     assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
     let list = browser.follow(&made).await;
-    assert!(list.has("Created.") && list.has("9007199254740993") && list.has("data-death="));
+    assert!(list.has("Created.") && list.has("9007199254740993") && list.has("data-expiry="));
     let from = list.text.find("orders/item/").unwrap() + "orders/item/".len();
     let number: String = list.text[from..].chars().take_while(char::is_ascii_digit).collect();
     let item = format!("c/nosql/shop/orders/item/{number}");

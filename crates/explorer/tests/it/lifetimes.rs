@@ -25,7 +25,7 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     browser.send("c/nosql/shop/carts/new", &[("text", r#"{"id":"b","user":"u","ttl":-1}"#)]).await;
     let list = browser.get("c/nosql/shop/carts").await;
     assert_eq!(
-        (list.text.matches("data-death=").count(), list.text.matches("never").count()),
+        (list.text.matches("data-expiry=").count(), list.text.matches("never").count()),
         (1, 2),
         "{}",
         list.text
@@ -137,12 +137,12 @@ async fn t30_a_dry_run_tells_what_then_happens() {
     let browser = world.sign_in(KEY).await;
     let form = [("ttl", "after"), ("amount", "5"), ("unit", "minutes")];
     let page = browser.get("c/nosql/shop/orders/settings/dry-run?ttl=after&amount=5&unit=minutes").await;
-    let dying: u64 =
-        page.text.split("data-dying=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
-    assert_eq!((dying, world.living()), (6, 10), "nothing has changed");
+    let expiring: u64 =
+        page.text.split("data-expiring=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert_eq!((expiring, world.living()), (6, 10), "nothing has changed");
     let applied = browser.send("c/nosql/shop/orders/settings/ttl", &form).await;
     assert_eq!(applied.status, StatusCode::SEE_OTHER, "{}", applied.text);
-    assert_eq!(world.living(), 10 - dying);
+    assert_eq!(world.living(), 10 - expiring);
 }
 
 #[tokio::test(flavor = "multi_thread")]

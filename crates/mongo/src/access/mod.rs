@@ -1,27 +1,30 @@
-//! How documents are found: which way a walk takes, what a pipeline reads through, and what rests in a cursor.
+//! How commands get at documents: where a command reads and writes, what that costs, and what pipelines read through.
 //!
-//! `choose` picks a way, `walk` goes it, `library` is the door through which pipelines read and write collections,
-//! `answers` is a running pipeline with everything that it needs between two requests.
+//! Plans and scans are the engine's (`engine::find`). Here is what belongs to requests: `executor` is the database or the
+//! transaction that a command works in, and meters it; `library` is the source of a pipeline, `output` its target, `answers` a
+//! running pipeline with everything that it needs between two requests of a cursor; `catalog` has names and views.
 
-mod answers;
-mod choose;
-mod library;
+pub(crate) mod catalog;
+pub(crate) mod executor;
+pub(crate) mod meter;
+pub(crate) mod provisional;
+
 mod output;
+mod pipeline_cursor;
+mod pipeline_source;
 mod request_scratch;
-mod scans;
-mod walk;
+mod validator;
 
-pub(crate) use answers::{Answers, Batch, Reads};
-pub(crate) use choose::{Plan, Used, choose, named_id};
 pub(crate) use output::{is_staged, remove_leftovers, unique_key};
-pub(crate) use walk::{Examined, Way};
+pub(crate) use pipeline_cursor::{Batch, PipelineCursor, PipelineInputs};
+pub(crate) use validator::Validator;
 
 use mql::index::Hint;
 
-use crate::error::Result;
-use crate::fields::Fields;
+use crate::protocol::error::Result;
+use crate::protocol::fields::Fields;
 
-/// The hint of a command or statement.
+/// Returns the hint of a command or statement.
 pub(crate) fn hint(fields: Fields<'_>) -> Result<Option<Hint>> {
     Ok(fields.value("hint").map(Hint::parse).transpose()?.flatten())
 }

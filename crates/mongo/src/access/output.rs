@@ -1,33 +1,33 @@
 //! What pipelines write: `$out` and `$merge`.
 //!
-//! `$out` fills a collection that nobody knows of, with the options and indexes of the one it is to replace, and gives it that
-//! one's name at the end, in one commit. `$merge` shows each document to its counterpart inside the store's transaction.
+//! `$out` fills a staged collection that clients cannot name, with the options and indexes of the one it is to replace, and gives
+//! it that name at the end, in one commit. `$merge` combines each document with its counterpart inside the store's transaction.
 
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value, ValueRef};
 use engine::collection::{Collection, CollectionDefinition, Decision, Found, Target, Verdict};
-use engine::{Engine, Holder, Lifecycle};
+use engine::find::{self, PlanRequest};
+use engine::{Engine, Lifecycle, Owner};
 use mql::filter::{Filter, Settings};
 use mql::index::{ID_INDEX_NAME, IndexSpec};
 use mql::pipeline::{Merge, Namespace, Outcome, new_id};
 use mql::update::prepare_insert;
 use mql::{Code, Context};
 
-use super::choose::choose;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::random;
-use crate::room::Room;
-use crate::statements::Validator;
+use super::validator::Validator;
+use crate::access::catalog;
+use crate::access::executor::Executor;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::random;
 
-/// How often a document looks for its counterpart before it gives up with a conflict.
-const LOOKS_MAX: usize = 1_000;
+/// How many attempts `$merge` makes for a document before it gives up with a conflict.
+const ATTEMPTS_MAX: usize = 1_000;
 
-/// How the names of collections in the making begin; a number in hexadecimal digits follows.
+/// How the names of staged collections begin; a number in hexadecimal digits follows.
 const STAGED_PREFIX: &str = "tmp.agg_out.";
 
-/// Removes what was in the making when an earlier process ended. Nobody else may run yet.
+/// Removes the staged collections that an earlier process left. It runs before anything else does.
 pub(crate) fn remove_leftovers(engine: &Engine) {
     for database in engine.collection_databases() {
         for collection in engine.collections(&database.name).iter().filter(|it| is_staged(&it.name)) {
@@ -38,24 +38,24 @@ pub(crate) fn remove_leftovers(engine: &Engine) {
     }
 }
 
-/// What the owner wishes for a collection holds for what replaces it, but for a hold, which forbids that, and the feed, which
-/// follows those who watch the name. Archive and deletion record follow with the name: what is in the making is nobody's.
-fn keep_wishes(engine: &Engine, replaced: &Arc<Collection>, by: &Arc<Collection>) -> engine::Result<()> {
-    let wishes = Holder::Collection(Arc::clone(replaced)).lifecycle();
-    engine.change_lifecycle(&Holder::Collection(Arc::clone(by)), |own| {
+/// Copies the lifecycle settings of a collection to what replaces it, but for a hold, which forbids that, and the feed, which
+/// follows those who watch the name. Archive and deletion record follow with the name: a staged collection has none.
+fn copy_lifecycle(engine: &Engine, replaced: &Arc<Collection>, by: &Arc<Collection>) -> engine::Result<()> {
+    let settings = Owner::Collection(Arc::clone(replaced)).lifecycle();
+    engine.change_lifecycle(&Owner::Collection(Arc::clone(by)), |own| {
         let history_minutes = own.history_minutes;
-        *own = Lifecycle { hold: None, history_minutes, archive: None, deletion_record: false, ..wishes };
+        *own = Lifecycle { hold: None, history_minutes, archive: None, deletion_record: false, ..settings };
     })?;
     Ok(())
 }
 
-/// Whether a collection of that name is in the making.
+/// Whether a collection of that name is staged.
 pub(crate) fn is_staged(name: &str) -> bool {
     let number = name.strip_prefix(STAGED_PREFIX).unwrap_or_default();
     number.len() == 16 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// A collection in the making.
+/// A collection that `$out` fills.
 #[derive(Debug)]
 pub(crate) struct Staged {
     collection: Arc<Collection>,
@@ -63,8 +63,8 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    fn begin(room: &Room, target: &Namespace, bypass: bool) -> Result<Staged> {
-        let engine = room.engine();
+    fn begin(executor: &Executor, target: &Namespace, bypass: bool) -> Result<Staged> {
+        let engine = executor.engine();
         let replaced = engine.collection(&target.database, &target.collection);
         if let Some(replaced) = &replaced {
             catalog::refuse_view(replaced)?;
@@ -85,25 +85,25 @@ impl Staged {
         let indexes = replaced.indexes();
         let specs = indexes.iter().filter(|index| !index.spec.is_id()).map(|index| (*index.spec).clone());
         let made = engine.create_indexes(&staged.collection, specs.collect());
-        match made.and_then(|_| keep_wishes(engine, &replaced, &staged.collection)) {
+        match made.and_then(|_| copy_lifecycle(engine, &replaced, &staged.collection)) {
             Ok(()) => Ok(staged),
             Err(error) => {
-                staged.abandon(room);
+                staged.abandon(executor);
                 Err(error.into())
             }
         }
     }
 
     /// Forgets what was staged: the pipeline has failed.
-    pub(crate) fn abandon(self, room: &Room) {
+    pub(crate) fn abandon(self, executor: &Executor) {
         // What cannot be dropped now is dropped when the next process starts.
-        let _ = room.engine().drop_collection(&self.collection);
+        let _ = executor.engine().drop_collection(&self.collection);
     }
 }
 
 /// Adds documents to what will replace a collection.
 pub(super) fn stage(
-    room: &Room,
+    executor: &Executor,
     staged: &mut Option<Staged>,
     target: &Namespace,
     documents: &[RawDocument],
@@ -112,17 +112,17 @@ pub(super) fn stage(
 ) -> Result<()> {
     let Staged { collection, validator } = match staged {
         Some(staged) => staged,
-        None => staged.insert(Staged::begin(room, target, bypass)?),
+        None => staged.insert(Staged::begin(executor, target, bypass)?),
     };
     let prepare = |document: &RawDocument| prepare_insert(document, &mut || new_id(context), None);
     let documents: Vec<RawDocument> = documents.iter().map(prepare).collect::<mql::Result<_>>()?;
     for document in &documents {
         let checked = validator.check_insert(document, context);
-        checked.map_err(|error| validator.explained(error.into(), room.details(), context))?;
+        checked.map_err(|error| validator.explained(error.into(), executor.details(), context))?;
     }
     let namespace = target.to_string();
-    let inserted = room.engine().insert(collection, documents, true, None).wait()?;
-    room.meter().wrote(inserted.iter().flatten().map(|inserted| inserted.charge).sum());
+    let inserted = executor.engine().insert(collection, documents, true, None).wait()?;
+    executor.meter().wrote(inserted.iter().flatten().map(|inserted| inserted.charge).sum());
     for outcome in inserted {
         outcome.map_err(|error| Error::in_namespace(error, &namespace))?;
     }
@@ -130,15 +130,15 @@ pub(super) fn stage(
 }
 
 /// Puts what was staged in place of a collection.
-pub(super) fn replace(room: &Room, staged: &mut Option<Staged>, target: &Namespace) -> Result<()> {
+pub(super) fn replace(executor: &Executor, staged: &mut Option<Staged>, target: &Namespace) -> Result<()> {
     let ready = match staged.take() {
         Some(ready) => ready,
-        None => Staged::begin(room, target, false)?,
+        None => Staged::begin(executor, target, false)?,
     };
-    match room.engine().replace_collection(&ready.collection, &target.database, &target.collection) {
+    match executor.engine().replace_collection(&ready.collection, &target.database, &target.collection) {
         Ok(_) => Ok(()),
         Err(error) => {
-            ready.abandon(room);
+            ready.abandon(executor);
             Err(error.into())
         }
     }
@@ -146,19 +146,19 @@ pub(super) fn replace(room: &Room, staged: &mut Option<Staged>, target: &Namespa
 
 /// Shows a document to its counterpart and writes what becomes of them.
 pub(super) fn merge(
-    room: &Room,
+    executor: &Executor,
     merge: &Arc<Merge>,
     document: &RawDocument,
     bypass: bool,
     context: &Context,
 ) -> Result<()> {
     let target = merge.target();
-    let collection = catalog::for_write(room, &target.database, &target.collection)?;
+    let collection = catalog::for_write(executor, &target.database, &target.collection)?;
     let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
     let validator = Arc::new(Validator::of(&collection, bypass)?);
     let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
     let id = document.get("_id").map_or_else(|| Value::ObjectId(new_id(context)), ValueRef::to_value);
-    let meeting = Meeting {
+    let merge_step = MergeStep {
         merge: Arc::clone(merge),
         filter: Arc::clone(&filter),
         validator,
@@ -167,22 +167,22 @@ pub(super) fn merge(
         by_id,
         key: unique_key(&collection, merge.on()),
     };
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..ATTEMPTS_MAX {
         let aim = if by_id {
             Target::Id(id.clone())
         } else {
-            match counterpart(room, &collection, &filter, context)? {
+            match counterpart(executor, &collection, &filter, context)? {
                 Some(found) => Target::Number(found.number),
                 None => Target::Id(id.clone()),
             }
         };
         let is_met = matches!(aim, Target::Number(_));
-        match modify(room, &collection, aim, &meeting, context) {
+        match modify(executor, &collection, aim, &merge_step, context) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
-            // Somebody else has inserted the counterpart meanwhile: it is looked for again.
+            // Another client has inserted the counterpart meanwhile: the next attempt finds it.
             Err(error) if error.code == Code::DUPLICATE_KEY && !by_id && !is_met => {
-                if counterpart(room, &collection, &filter, context)?.is_none() {
+                if counterpart(executor, &collection, &filter, context)?.is_none() {
                     return Err(error);
                 }
             }
@@ -192,7 +192,7 @@ pub(super) fn merge(
     Err(Error::new(Code::WRITE_CONFLICT, "the counterpart of a document of $merge kept changing"))
 }
 
-/// The name and the pattern of a collection's unique index over exactly these fields.
+/// Returns the name and the pattern of a collection's unique index over exactly these fields.
 pub(crate) fn unique_key(collection: &Collection, on: &[String]) -> Option<(String, Document)> {
     let is_key = |spec: &IndexSpec| {
         let pattern = spec.key_pattern();
@@ -207,21 +207,22 @@ pub(crate) fn unique_key(collection: &Collection, on: &[String]) -> Option<(Stri
 }
 
 fn counterpart(
-    room: &Room,
+    executor: &Executor,
     collection: &Arc<Collection>,
     filter: &Arc<Filter>,
     context: &Context,
 ) -> Result<Option<Found>> {
-    room.read(&[collection], |reading| {
-        let simple = bson::Collation::simple();
-        let plan = choose(reading, collection, filter, None, Some(1), &simple, None)?;
-        plan.into_walk(room, collection, filter, Some(1)).next(reading, context)
+    executor.read(&[collection], |reading| {
+        let collation = &bson::Collation::simple();
+        let request = PlanRequest { filter, sort: None, limit: Some(1), collation, hint: None };
+        let plan = find::plan(reading, collection, &request)?;
+        Ok(executor.scan(plan, collection, filter, Some(1)).next(reading, context)?)
     })
 }
 
-/// A document on its way to its counterpart, with everything that decides what becomes of both.
+/// A document of `$merge`, with everything that decides what becomes of it and of its counterpart.
 #[derive(Clone)]
-struct Meeting {
+struct MergeStep {
     merge: Arc<Merge>,
     filter: Arc<Filter>,
     validator: Arc<Validator>,
@@ -234,8 +235,8 @@ struct Meeting {
     key: Option<(String, Document)>,
 }
 
-impl Meeting {
-    /// What becomes of the counterpart, or of the document where there is none and the `_id` is looked at. No answer in the
+impl MergeStep {
+    /// Returns what becomes of the counterpart, or of the document where there is none and the `_id` is looked at. No answer in the
     /// verdict: the counterpart is not the one that was found any more.
     fn decide(&self, found: Option<&Found>, aim: &Target, context: &Context) -> engine::Result<Verdict> {
         let is_counterpart = match found {
@@ -249,7 +250,7 @@ impl Meeting {
         let found = found.filter(|_| is_counterpart);
         let view = found.map(|found| found.document.view());
         let outcome = self.merge.decide(view, &self.document, context);
-        let decision = match outcome.map_err(|error| self.told(error))? {
+        let decision = match outcome.map_err(|error| self.reported(error))? {
             Outcome::Keep => Decision::Keep,
             Outcome::Insert(_) if taken => return Err(self.id_taken()),
             Outcome::Insert(document) => {
@@ -280,8 +281,8 @@ impl Meeting {
         }
     }
 
-    /// A counterpart that must not be there is a key that is taken, and told as every such key is.
-    fn told(&self, error: mql::Error) -> engine::Error {
+    /// Reports a counterpart that must not be there as a taken key.
+    fn reported(&self, error: mql::Error) -> engine::Error {
         match (error.code, &self.key) {
             (Code::DUPLICATE_KEY, Some((index, pattern))) => engine::Error::DuplicateKey {
                 index: index.clone(),
@@ -292,7 +293,7 @@ impl Meeting {
         }
     }
 
-    /// The values by which the document meets its counterpart.
+    /// Returns the values by which the document meets its counterpart.
     fn key_value(&self, pattern: &Document) -> Document {
         let conditions = self.merge.counterpart(self.document.view()).unwrap_or_default();
         let value = |field: &str| conditions.get(field)?.as_document()?.get("$eq").cloned();
@@ -302,25 +303,25 @@ impl Meeting {
 
 /// One attempt; false if the counterpart is not the one that was found any more.
 fn modify(
-    room: &Room,
+    executor: &Executor,
     collection: &Arc<Collection>,
     aim: Target,
-    meeting: &Meeting,
+    merge_step: &MergeStep,
     context: &Context,
 ) -> Result<bool> {
-    let told = meeting;
-    let (meeting, looked_at) = (meeting.clone(), aim.clone());
+    let step = merge_step;
+    let (merge_step, looked_at) = (merge_step.clone(), aim.clone());
     let (timestamp, seed) = (context.timestamp, context.random());
     let decide = move |found: Option<&Found>, now: storage::Time| {
         let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
-        meeting.decide(found, &looked_at, &Context::new(millis, timestamp, seed, Arc::default()))
+        merge_step.decide(found, &looked_at, &Context::new(millis, timestamp, seed, Arc::default()))
     };
-    let modified = room.engine().modify(collection, aim, decide, None).wait();
+    let modified = executor.engine().modify(collection, aim, decide, None).wait();
     let modified = modified.map_err(|error| {
         let error = Error::in_namespace(error, &collection.namespace());
-        told.validator.explained(error, room.details(), context)
+        step.validator.explained(error, executor.details(), context)
     })?;
-    room.meter().wrote(modified.charge);
-    room.meter().committed(modified.position);
+    executor.meter().wrote(modified.charge);
+    executor.meter().committed(modified.position);
     Ok(modified.answer.is_some())
 }

@@ -1,7 +1,7 @@
 //! Scratch files of one request, which the engine may remove: they hold copies of documents, and a collection may have a
 //! `maxPurgeDelay` (T24).
 //!
-//! Only [`Answers`](super::Answers) gives a pipeline a place for scratch files, and only this one, so that there is no scratch
+//! Only [`PipelineCursor`](super::Answers) gives a pipeline a place for scratch files, and only this one, so that there is no scratch
 //! file that the engine does not know of.
 
 use std::sync::Arc;

@@ -8,15 +8,15 @@ use hmac::{Hmac, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
 
-use super::Who;
+use super::Principal;
 use super::credential::{Credential, Mechanism};
-use crate::random;
-use crate::settings::Account;
+use crate::protocol::random;
+use crate::protocol::settings::Account;
 
 /// What is kept of the keys between two authentications.
 #[derive(Debug)]
 pub(crate) struct AccountKeys {
-    /// What salts are made from. Not from the keys as they are: a salt that changes with a key would tell the account's name.
+    /// What salts are made from. Not from the keys as they are: a salt that changes with a key would reveal the account's name.
     secret: [u8; 32],
     /// The primary key as it was at the start.
     at_start: Option<Key>,
@@ -42,7 +42,7 @@ impl AccountKeys {
         AccountKeys { secret, at_start, generation, derived: Mutex::default() }
     }
 
-    /// Whether the primary key is another one than at the start: what everybody knew then is good for nothing any more.
+    /// Whether the primary key is another one than at the start: the one that was published then is no longer valid.
     pub(crate) fn has_changed(&self, account: &Account) -> bool {
         if account.keys.generation() == self.generation {
             return false;
@@ -53,15 +53,19 @@ impl AccountKeys {
         }
     }
 
-    /// A salt that belongs to a name and tells nothing: the account's, and what is shown for users that do not exist.
+    /// Returns a salt that belongs to a name and reveals nothing: the account's, and what is shown for users that do not exist.
     pub(crate) fn salt(&self, name: &str, mechanism: Mechanism) -> Vec<u8> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
         let mac = mac.chain_update(mechanism.name()).chain_update([0]).chain_update(name);
         mac.finalize().into_bytes()[..mechanism.salt_bytes()].to_vec()
     }
 
-    /// What a proof is checked against, the mightiest key first. What was derived from a key is kept as long as the key is good.
-    pub(crate) fn credentials(&self, account: &Account, mechanism: Mechanism) -> Vec<(Credential, Who)> {
+    /// Returns what a proof is checked against, the mightiest key first. What was derived from a key is kept as long as the key is good.
+    pub(crate) fn credentials(
+        &self,
+        account: &Account,
+        mechanism: Mechanism,
+    ) -> Vec<(Credential, Principal)> {
         let entries = account.keys.entries();
         let mut derived = self.derived.lock();
         derived.retain(|derived| entries.iter().any(|entry| entry.key.is(derived.key.reveal())));
@@ -74,7 +78,7 @@ impl AccountKeys {
             if known.is_none() {
                 derived.push(Derived { mechanism, key: key.clone(), credential: credential.clone() });
             }
-            Some((credential, Who::Account(account::Holder { kind, key })))
+            Some((credential, Principal::Account(account::AuthenticatedKey { kind, key })))
         };
         entries.into_iter().filter_map(credential).collect()
     }

@@ -8,12 +8,12 @@ use mql::Code;
 
 use super::credential::{Credential, Mechanism};
 use super::scram::{Exchange, First};
-use super::{Identity, Users, Who};
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::random;
+use super::{Identity, Principal, Users};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::random;
 
-/// A conversation under way.
+/// A conversation that has begun.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     id: i32,
@@ -26,23 +26,23 @@ pub(crate) struct Conversation {
 #[derive(Debug)]
 enum State {
     /// The proof is awaited: of one of these.
-    Proof(Box<Exchange>, Vec<Who>),
+    Proof(Box<Exchange>, Vec<Principal>),
     /// The proof was good; a client that did not ask to skip it sends one more empty message.
-    Empty(Who),
+    Empty(Principal),
 }
 
-/// What a step of a conversation comes to.
+/// The outcome of a step of a conversation.
 #[derive(Debug)]
 pub(crate) struct Step {
     /// The reply.
     pub(crate) reply: Document,
     /// Set with the last step.
     pub(crate) proved: Option<Identity>,
-    /// The conversation, if it goes on.
+    /// The conversation, if it continues.
     pub(crate) next: Option<Conversation>,
 }
 
-/// The one answer to everything that is wrong.
+/// Returns the one answer to everything that is wrong.
 fn failed() -> Error {
     Error::new(Code::AUTHENTICATION_FAILED, "Authentication failed.")
 }
@@ -61,26 +61,26 @@ impl Conversation {
         })?;
         let first = First::parse(payload(fields)?).ok_or_else(failed)?;
         let known = users.credentials(&first.user, database, mechanism)?;
-        let (mut credentials, who): (Vec<_>, Vec<_>) = known.into_iter().unzip();
+        let (mut credentials, principal): (Vec<_>, Vec<_>) = known.into_iter().unzip();
         if credentials.is_empty() {
-            credentials.push(nobody(mechanism, users.keys.salt(&first.user, mechanism)));
+            credentials.push(unusable_credential(mechanism, users.keys.salt(&first.user, mechanism)));
         }
         let (user, database) = (first.user.clone(), database.to_owned());
         let exchange = Exchange::start(mechanism, first, credentials, &nonce());
         let id = 1;
         let reply = reply(id, false, exchange.answer());
-        let state = State::Proof(Box::new(exchange), who);
+        let state = State::Proof(Box::new(exchange), principal);
         let next = Conversation { id, user, database, skip_empty, state };
         Ok(Step { reply, proved: None, next: Some(next) })
     }
 
-    /// Who it is about: a name, and the database it belongs to.
+    /// Returns the user that it is about: a name, and the database it belongs to.
     pub(crate) fn about(&self) -> (String, String) {
         (self.user.clone(), self.database.clone())
     }
 
-    fn proved(&self, who: &Who) -> Identity {
-        Identity::new(&self.user, &self.database, who.clone())
+    fn proved(&self, principal: &Principal) -> Identity {
+        Identity::new(&self.user, &self.database, principal.clone())
     }
 
     /// `saslContinue`.
@@ -90,20 +90,26 @@ impl Conversation {
         }
         let payload = payload(fields)?;
         match &self.state {
-            State::Proof(exchange, who) => {
+            State::Proof(exchange, principal) => {
                 let (which, signature) = exchange.finish(payload).ok_or_else(failed)?;
-                // Keys may have changed since the conversation began, and nobody has the credential of nobody.
-                let who = who.get(which).filter(|who| users.is_good(who)).ok_or_else(failed)?.clone();
+                // Keys may have changed since the conversation began, and no user has the unusable credential.
+                let principal = principal
+                    .get(which)
+                    .filter(|principal| users.is_good(principal))
+                    .ok_or_else(failed)?
+                    .clone();
                 let reply = reply(self.id, self.skip_empty, &signature);
                 if self.skip_empty {
-                    return Ok(Step { reply, proved: Some(self.proved(&who)), next: None });
+                    return Ok(Step { reply, proved: Some(self.proved(&principal)), next: None });
                 }
-                let next = Conversation { state: State::Empty(who), ..self };
+                let next = Conversation { state: State::Empty(principal), ..self };
                 Ok(Step { reply, proved: None, next: Some(next) })
             }
-            State::Empty(who) if payload.is_empty() => {
-                Ok(Step { reply: reply(self.id, true, &[]), proved: Some(self.proved(who)), next: None })
-            }
+            State::Empty(principal) if payload.is_empty() => Ok(Step {
+                reply: reply(self.id, true, &[]),
+                proved: Some(self.proved(principal)),
+                next: None,
+            }),
             State::Empty(_) => Err(failed()),
         }
     }
@@ -122,8 +128,8 @@ fn reply(id: i32, done: bool, payload: &[u8]) -> Document {
     Document::new().with("conversationId", id).with("done", done).with("payload", payload)
 }
 
-/// A credential that no proof meets.
-fn nobody(mechanism: Mechanism, salt: Vec<u8>) -> Credential {
+/// Returns a credential that no proof meets.
+fn unusable_credential(mechanism: Mechanism, salt: Vec<u8>) -> Credential {
     let keys: [u8; 64] = random::bytes();
     let length = mechanism.hash(b"").len();
     Credential {

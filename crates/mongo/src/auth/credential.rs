@@ -31,7 +31,7 @@ impl Mechanism {
         }
     }
 
-    /// How often a password is hashed; MongoDB's own figures.
+    /// Returns how often a password is hashed; MongoDB's own figures.
     pub(crate) fn iterations(self) -> u32 {
         match self {
             Mechanism::Sha1 => 10_000,
@@ -60,7 +60,7 @@ impl Mechanism {
         }
     }
 
-    /// The password as it goes into the derivation.
+    /// Returns the password as it goes into the derivation.
     fn prepare(self, user: &str, password: &str) -> Option<Vec<u8>> {
         match self {
             Mechanism::Sha1 => {

@@ -51,7 +51,7 @@ impl First {
     }
 }
 
-/// A comma is `=2C` and an equals sign `=3D`; nothing else may follow an equals sign.
+/// Decodes a user name, in which a comma is `=2C` and an equals sign `=3D`; nothing else may follow an equals sign.
 fn unescape(name: &str) -> Option<String> {
     let mut pieces = name.split('=');
     let mut plain = pieces.next()?.to_owned();
@@ -79,7 +79,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Answers the first message. There is at least one credential; it may be one that nobody can meet.
+    /// Answers the first message. There is at least one credential; it may be one that no proof can meet.
     pub(super) fn start(
         mechanism: Mechanism,
         first: First,
@@ -97,7 +97,7 @@ impl Exchange {
     }
 
     /// Checks the proof; which credential it met, and our own signature, if it holds. All are checked in any case, so that
-    /// the time taken tells nothing of which it was.
+    /// the time taken does not reveal which it was.
     pub(super) fn finish(&self, payload: &[u8]) -> Option<(usize, Vec<u8>)> {
         if payload.len() > MESSAGE_BYTES_MAX {
             return None;
@@ -129,13 +129,13 @@ impl Exchange {
     }
 }
 
-/// An exchange with a user whom no proof can meet.
+/// Runs an exchange for a user without a usable credential.
 pub(crate) fn read_exchange(first: &[u8], last: &[u8]) -> Option<(String, bool)> {
     let first = First::parse(first)?;
     let user = first.user.clone();
-    let nobody =
+    let unusable_credential =
         Credential { salt: vec![0; 28], iterations: 1, stored_key: vec![0; 32], server_key: vec![0; 32] };
-    let exchange = Exchange::start(Mechanism::Sha256, first, vec![nobody], "ours");
+    let exchange = Exchange::start(Mechanism::Sha256, first, vec![unusable_credential], "ours");
     Some((user, exchange.finish(last).is_some()))
 }
 

@@ -8,14 +8,14 @@ use engine::{Collection, CollectionDefinition, Engine};
 use mql::Code;
 use storage::Direction;
 
-use super::Who;
+use super::Principal;
 use super::account::AccountKeys;
 use super::credential::{Credential, Credentials, Mechanism};
-use crate::error::{Error, Result};
-use crate::random;
-use crate::reply::list;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::random;
+use crate::protocol::reply::list;
+use crate::protocol::settings::Account;
 use crate::rights::Role;
-use crate::settings::Account;
 
 const DATABASE: &str = "admin";
 const COLLECTION: &str = "system.users";
@@ -36,12 +36,12 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The document's `_id`.
+    /// Returns the document's `_id`.
     fn key(name: &str, database: &str) -> String {
         format!("{database}.{name}")
     }
 
-    /// What is stored, and what `usersInfo` shows but for the credentials.
+    /// Returns what is stored, and what `usersInfo` shows but for the credentials.
     pub(crate) fn to_document(&self) -> Document {
         let mut document = Document::new()
             .with("_id", User::key(&self.name, &self.database))
@@ -78,7 +78,7 @@ impl User {
     }
 }
 
-/// The door to all users.
+/// Access to all users.
 pub(crate) struct Users<'a> {
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) account: &'a Account,
@@ -91,27 +91,27 @@ impl Users<'_> {
         self.account.user == name
     }
 
-    /// What a proof for that user is checked against, and who it then is; nothing if there is no such user.
+    /// Returns what a proof for that user is checked against, each with its principal; nothing if there is no such user.
     pub(crate) fn credentials(
         &self,
         name: &str,
         database: &str,
         mechanism: Mechanism,
-    ) -> Result<Vec<(Credential, Who)>> {
+    ) -> Result<Vec<(Credential, Principal)>> {
         if self.is_account(name) {
             return Ok(self.keys.credentials(self.account, mechanism));
         }
         let user = self.find(name, database)?;
         let known =
-            user.and_then(|user| Some((user.credentials.get(mechanism)?.clone(), Who::User(user.id))));
+            user.and_then(|user| Some((user.credentials.get(mechanism)?.clone(), Principal::User(user.id))));
         Ok(known.into_iter().collect())
     }
 
     /// Whether a key that was good when an authentication began still is.
-    pub(crate) fn is_good(&self, who: &Who) -> bool {
-        match who {
-            Who::User(_) => true,
-            Who::Account(holder) => self.account.keys.holder(holder.key.reveal()).is_some(),
+    pub(crate) fn is_good(&self, principal: &Principal) -> bool {
+        match principal {
+            Principal::User(_) => true,
+            Principal::Account(holder) => self.account.keys.authenticate(holder.key.reveal()).is_some(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Users<'_> {
         Ok(self.find(name, database)?.map(|user| user.credentials.mechanisms()))
     }
 
-    /// The user of that name.
+    /// Returns the user of that name.
     pub(crate) fn find(&self, name: &str, database: &str) -> Result<Option<User>> {
         let Some(collection) = self.collection() else { return Ok(None) };
         let key = User::key(name, database);

@@ -12,11 +12,11 @@ use mql::update::describe_change;
 use super::NON_RESUMABLE;
 use super::images::{IMAGES, has_images};
 use super::token::Token;
-use crate::error::{Error, Result};
-use crate::operation_time::cluster_time;
-use crate::room::Room;
+use crate::access::executor::Executor;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::operation_time::cluster_time;
 
-/// What all events begin with.
+/// Returns what all events begin with.
 fn head(token: Token, kind: &str) -> Document {
     let time = cluster_time(token.position);
     let millis = i64::try_from(token.position.time().millis()).unwrap_or(i64::MAX);
@@ -27,17 +27,23 @@ fn head(token: Token, kind: &str) -> Document {
         .with("wallTime", Value::DateTime(millis))
 }
 
-/// The event that ends a stream.
+/// Returns the event that ends a stream.
 pub(super) fn invalidate(token: Token) -> Document {
     head(token, "invalidate")
 }
 
-/// The document of an event; none if only expanded events tell of it.
-pub(super) fn describe(event: WatchEvent, wish: &ChangeStream, room: &Room) -> Result<Option<Document>> {
+/// Returns the document of an event; none if only expanded events show it.
+pub(super) fn describe(
+    event: WatchEvent,
+    options: &ChangeStream,
+    executor: &Executor,
+) -> Result<Option<Document>> {
     let token = Token::at(event.position);
     let namespace = Document::new().with("db", event.database.as_str()).with("coll", event.name.as_str());
     Ok(Some(match event.what {
-        Watched::Item(collection, item) => return of_item(token, namespace, &collection, &item, wish, room),
+        Watched::Item(collection, item) => {
+            return of_item(token, namespace, &collection, &item, options, executor);
+        }
         Watched::Created => return Ok(None),
         Watched::Dropped => head(token, "drop").with("ns", namespace),
         Watched::Renamed { database, name } => head(token, "rename")
@@ -54,8 +60,8 @@ fn of_item(
     namespace: Document,
     collection: &Arc<Collection>,
     event: &Event<Found>,
-    wish: &ChangeStream,
-    room: &Room,
+    options: &ChangeStream,
+    executor: &Executor,
 ) -> Result<Option<Document>> {
     let kind = match (event.kind, event.manner) {
         (EventKind::Create, _) => "insert",
@@ -65,48 +71,48 @@ fn of_item(
     };
     let image = event.current.as_ref().or(event.previous.as_ref());
     let id = image.and_then(|found| found.document.get("_id")).map_or(Value::Null, ValueRef::to_value);
-    let mut told = head(token, kind);
+    let mut described = head(token, kind);
     match kind {
-        "insert" | "replace" => told.push("fullDocument", shown(event.current.as_ref())),
+        "insert" | "replace" => described.push("fullDocument", shown(event.current.as_ref())),
         "update" => {
-            if let Some(document) = full_document(collection, event, &id, wish, room)? {
-                told.push("fullDocument", document);
+            if let Some(document) = full_document(collection, event, &id, options, executor)? {
+                described.push("fullDocument", document);
             }
         }
         _ => {}
     }
-    told.push("ns", namespace);
-    told.push("documentKey", Document::new().with("_id", id));
+    described.push("ns", namespace);
+    described.push("documentKey", Document::new().with("_id", id));
     if let ("update", Some(before), Some(after)) = (kind, &event.previous, &event.current) {
         let description = describe_change(before.document.view(), after.document.view());
-        told.push("updateDescription", description);
+        described.push("updateDescription", description);
     }
     if kind != "insert"
-        && let Some(before) = before_change(collection, event, wish)?
+        && let Some(before) = before_change(collection, event, options)?
     {
-        told.push("fullDocumentBeforeChange", before);
+        described.push("fullDocumentBeforeChange", before);
     }
     if event.kind == EventKind::Expire {
-        told.push("bolide", Document::new().with("expired", true));
+        described.push("bolide", Document::new().with("expired", true));
     }
-    Ok(Some(told))
+    Ok(Some(described))
 }
 
 fn shown(found: Option<&Found>) -> Value {
     found.map_or(Value::Null, |found| found.document.to_document().into())
 }
 
-/// What goes with an update; none if nothing was asked for.
+/// Returns what goes with an update; none if nothing was asked for.
 fn full_document(
     collection: &Arc<Collection>,
     event: &Event<Found>,
     id: &Value,
-    wish: &ChangeStream,
-    room: &Room,
+    options: &ChangeStream,
+    executor: &Executor,
 ) -> Result<Option<Value>> {
-    match wish.full_document {
+    match options.full_document {
         FullDocument::Default => Ok(None),
-        FullDocument::UpdateLookup => current(collection, id, room).map(Some),
+        FullDocument::UpdateLookup => current(collection, id, executor).map(Some),
         FullDocument::WhenAvailable | FullDocument::Required if has_images(collection) => {
             Ok(Some(shown(event.current.as_ref())))
         }
@@ -115,13 +121,13 @@ fn full_document(
     }
 }
 
-/// What goes with a change of what was there; none if nothing was asked for.
+/// Returns what goes with a change of what was there; none if nothing was asked for.
 fn before_change(
     collection: &Collection,
     event: &Event<Found>,
-    wish: &ChangeStream,
+    options: &ChangeStream,
 ) -> Result<Option<Value>> {
-    match wish.full_document_before_change {
+    match options.full_document_before_change {
         FullDocument::Default | FullDocument::UpdateLookup => Ok(None),
         _ if has_images(collection) => Ok(Some(shown(event.previous.as_ref()))),
         FullDocument::WhenAvailable => Ok(Some(Value::Null)),
@@ -138,11 +144,11 @@ fn no_image(what: &str, of: &str, collection: &Collection) -> Error {
     Error::new(Code::NO_MATCHING_DOCUMENT, text).with_label(NON_RESUMABLE)
 }
 
-/// The document as it is now, if it lives; its collection may have another name by now, or be gone.
-fn current(collection: &Arc<Collection>, id: &Value, room: &Room) -> Result<Value> {
-    let now = room.engine().collection(&collection.database, &collection.name);
+/// Returns the document as it is now, if it lives; its collection may have another name by now, or be gone.
+fn current(collection: &Arc<Collection>, id: &Value, executor: &Executor) -> Result<Value> {
+    let now = executor.engine().collection(&collection.database, &collection.name);
     let Some(now) = now.filter(|now| now.definition.uuid == collection.definition.uuid) else {
         return Ok(Value::Null);
     };
-    room.read(&[&now], |reading| Ok(shown(reading.by_id(&now, id.view())?.as_ref())))
+    executor.read(&[&now], |reading| Ok(shown(reading.by_id(&now, id.view())?.as_ref())))
 }

@@ -1,17 +1,16 @@
 //! `changeStreamPreAndPostImages`: whether documents as they were before and after a change go with it.
 //!
 //! The feed keeps both in any case; the option says whether clients are shown them, as in MongoDB. Turning it on turns the
-//! feed on, so that images are there from then on, whoever comes to look.
+//! feed on, so that images are there from then on for every stream.
 
 use std::sync::Arc;
 
 use bson::ValueRef;
 use engine::limits::WATCH_MINUTES;
-use engine::{Collection, Holder, Lifecycle};
+use engine::{Collection, Engine, Lifecycle, Owner};
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::fields::Fields;
+use crate::protocol::error::Result;
+use crate::protocol::fields::Fields;
 
 /// The option of a collection.
 pub(super) const IMAGES: &str = "changeStreamPreAndPostImages";
@@ -25,12 +24,12 @@ pub(crate) fn check(fields: Fields<'_>) -> Result<()> {
 }
 
 /// Turns the feed of a collection on if its options ask for images.
-pub(crate) fn keep(call: &Call, collection: Arc<Collection>) -> Result<()> {
+pub(crate) fn keep(engine: &Engine, collection: Arc<Collection>) -> Result<()> {
     if has_images(&collection) {
-        let wish = |lifecycle: &mut Lifecycle| {
+        let options = |lifecycle: &mut Lifecycle| {
             lifecycle.history_minutes.get_or_insert(WATCH_MINUTES);
         };
-        call.engine.change_lifecycle(&Holder::Collection(collection), wish)?;
+        engine.change_lifecycle(&Owner::Collection(collection), options)?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Change streams: `$changeStream` on a collection, a database or the whole deployment.
 //!
-//! A stream reads what the engine's watches tell (`engine::Watch`): every version, delete and expiry of the collections that
+//! A stream reads the engine's watches (`engine::Watch`): every version, delete and expiry of the collections that
 //! it covers, and what happens to the collections themselves, in one order. Opening one begins the watch, so no collection has
-//! to be prepared for it; what happened before is not told.
+//! to be prepared for it; what happened before is not shown.
 //!
 //! An expiry is a `delete` as of its instant, whether or not the purge has run, with a field of our own that no other delete
 //! has: `bolide: {expired: true}` (T28). A resume token is a position in that order, so it is good for any stream that

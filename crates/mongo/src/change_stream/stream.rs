@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Timestamp, ValueRef};
 use engine::{Engine, Position, Watch, WatchEvent, Watched};
-use mql::pipeline::{ChangeStream, Following};
+use mql::pipeline::{ChangeStream, EventPipeline};
 use mql::{Code, Context};
 use storage::Time;
 
 use super::NON_RESUMABLE;
 use super::event::{describe, invalidate};
 use super::token::Token;
-use crate::error::{Error, Result};
-use crate::filling::{Filling, check_size};
-use crate::operation_time::cluster_time;
-use crate::room::Room;
+use crate::access::executor::Executor;
+use crate::protocol::batch_builder::{BatchBuilder, check_size};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::operation_time::cluster_time;
 
 /// How many events are read at once.
 const PAGE: usize = 1000;
-/// Expiries come without a commit: after so long it is looked for them.
-const LOOK_AGAIN_MS: u64 = 250;
+/// Expiries come without a commit: after so long the stream looks for them.
+const RECHECK_MS: u64 = 250;
 
-/// A `$changeStream` at work.
+/// A running `$changeStream`.
 pub(crate) struct Stream {
     pub(super) watch: Watch,
-    pub(super) wish: Arc<ChangeStream>,
-    pub(super) following: Following,
-    /// Where a client that has seen everything up to now goes on.
+    pub(super) options: Arc<ChangeStream>,
+    pub(super) later_stages: EventPipeline,
+    /// Where a client continues that has seen everything up to now.
     pub(super) token: Token,
     /// Events before this time are passed over: `startAtOperationTime`.
     not_before: Option<Timestamp>,
@@ -37,13 +37,13 @@ pub(crate) struct Stream {
     steps: VecDeque<Step>,
     /// Everything up to here was read.
     read_to: Position,
-    /// Whether what stands at the position from which the stream goes on may have ended it.
+    /// Whether the event at the position from which the stream continues may have ended it.
     may_have_ended: bool,
-    /// The last commit and the time when it was looked for events.
-    looked: (u64, Time),
+    /// The last commit and the time of the last look for events.
+    last_look: (u64, Time),
 }
 
-/// One step of a client: what it is shown, if anything, and where it goes on behind.
+/// One step of a client: what it is shown, if anything, and where it continues behind it.
 struct Step {
     document: Option<RawDocument>,
     token: Token,
@@ -61,44 +61,44 @@ pub(crate) struct ChangeBatch {
 impl Stream {
     pub(super) fn new(
         watch: Watch,
-        wish: Arc<ChangeStream>,
-        following: Following,
+        options: Arc<ChangeStream>,
+        later_stages: EventPipeline,
         token: Token,
         may_have_ended: bool,
     ) -> Stream {
         Stream {
             watch,
-            not_before: wish.start_at,
-            wish,
-            following,
+            not_before: options.start_at,
+            options,
+            later_stages,
             token,
             waiting: VecDeque::new(),
             steps: VecDeque::new(),
             read_to: token.position,
             may_have_ended,
-            looked: (0, Time::from_millis(0)),
+            last_look: (0, Time::from_millis(0)),
         }
     }
 
-    /// The next documents, without waiting for any.
+    /// Returns the next documents, without waiting for any.
     pub(crate) fn batch(
         &mut self,
-        room: &Room,
+        executor: &Executor,
         context: &Context,
         size: Option<usize>,
     ) -> Result<ChangeBatch> {
-        let engine = room.engine();
-        self.looked = (engine.last_sequence(), engine.now()?);
+        let engine = executor.engine();
+        self.last_look = (engine.last_sequence(), engine.now()?);
         engine.watch(&self.watch)?;
         let barrier = engine.barrier()?;
-        let mut filling = Filling::new(size);
+        let mut batch_builder = BatchBuilder::new(size);
         loop {
-            if self.is_filled(&mut filling, room, context)? || self.has_ended() {
-                return Ok(self.told(filling));
+            if self.is_filled(&mut batch_builder, executor, context)? || self.has_ended() {
+                return Ok(self.finish(batch_builder));
             }
             if self.read_to >= barrier.position() {
                 self.token = self.token.max(Token::at(self.read_to));
-                return Ok(self.told(filling));
+                return Ok(self.finish(batch_builder));
             }
             context.spend(1)?;
             let page = engine.watch_page(&self.watch, &barrier, self.read_to, PAGE)?;
@@ -109,14 +109,14 @@ impl Stream {
             }
             self.read_to = page.next;
             let start = self.not_before;
-            let is_told =
+            let is_shown =
                 |event: &WatchEvent| start.is_none_or(|start| cluster_time(event.position) >= start);
-            self.waiting.extend(page.events.into_iter().filter(is_told));
+            self.waiting.extend(page.events.into_iter().filter(is_shown));
         }
     }
 
-    fn told(&self, filling: Filling) -> ChangeBatch {
-        let (documents, finished) = (filling.documents, self.has_ended());
+    fn finish(&self, batch_builder: BatchBuilder) -> ChangeBatch {
+        let (documents, finished) = (batch_builder.documents, self.has_ended());
         ChangeBatch { documents, token: self.token.to_document(), finished }
     }
 
@@ -126,22 +126,27 @@ impl Stream {
     }
 
     /// Gives what was read, as much as fits; whether there is more of it.
-    fn is_filled(&mut self, filling: &mut Filling, room: &Room, context: &Context) -> Result<bool> {
+    fn is_filled(
+        &mut self,
+        batch_builder: &mut BatchBuilder,
+        executor: &Executor,
+        context: &Context,
+    ) -> Result<bool> {
         while !self.has_ended() {
             if self.steps.is_empty() && self.waiting.is_empty() {
                 return Ok(false);
             }
-            if filling.is_complete() {
+            if batch_builder.is_complete() {
                 return Ok(true);
             }
             let Some(Step { document, token }) = self.steps.pop_front() else {
                 if let Some(event) = self.waiting.pop_front() {
-                    self.take_up(event, room, context)?;
+                    self.take_up(event, executor, context)?;
                 }
                 continue;
             };
             if let Some(document) = document
-                && let Err(document) = filling.add(document)
+                && let Err(document) = batch_builder.add(document)
             {
                 self.steps.push_front(Step { document: Some(document), token });
                 return Ok(true);
@@ -152,10 +157,10 @@ impl Stream {
     }
 
     /// Makes steps of an event: its own, and that of the stream's end if it brings it.
-    fn take_up(&mut self, event: WatchEvent, room: &Room, context: &Context) -> Result<()> {
+    fn take_up(&mut self, event: WatchEvent, executor: &Executor, context: &Context) -> Result<()> {
         let (position, ends) = (event.position, self.ends_with(&event));
         let token = Token::at(position);
-        let document = match describe(event, &self.wish, room)? {
+        let document = match describe(event, &self.options, executor)? {
             Some(document) => self.pass(document, token, context)?,
             None => None,
         };
@@ -189,9 +194,9 @@ impl Stream {
         }
     }
 
-    /// What the client's stages make of an event. They must leave its token alone.
+    /// Returns what the client's stages make of an event. They must leave its token alone.
     fn pass(&mut self, event: Document, token: Token, context: &Context) -> Result<Option<RawDocument>> {
-        let passed = self.following.pass(event, context)?;
+        let passed = self.later_stages.pass(event, context)?;
         if let Some(passed) = &passed {
             check_size(passed)?;
             let id = passed.get("_id").and_then(ValueRef::as_document);
@@ -204,16 +209,16 @@ impl Stream {
         Ok(passed)
     }
 
-    /// How many bytes it holds between two requests, roughly: the events that were read and not shown yet.
+    /// Returns how many bytes it holds between two requests, roughly: the events that were read and not shown yet.
     pub(crate) fn bytes(&self) -> usize {
         let waiting: usize = self.waiting.iter().map(WatchEvent::bytes).sum();
         let steps = self.steps.iter().filter_map(|step| step.document.as_ref());
         waiting + steps.map(|document| document.as_bytes().len()).sum::<usize>()
     }
 
-    /// Whether it is worth to look again.
+    /// Whether there may be new events.
     pub(crate) fn has_news(&self, engine: &Engine) -> Result<bool> {
-        let (sequence, time) = self.looked;
-        Ok(engine.last_sequence() != sequence || engine.now()? >= time.plus_millis(LOOK_AGAIN_MS))
+        let (sequence, time) = self.last_look;
+        Ok(engine.last_sequence() != sequence || engine.now()? >= time.plus_millis(RECHECK_MS))
     }
 }

@@ -13,8 +13,8 @@ use document::fingerprint;
 use engine::Position;
 use mql::Code;
 
-use crate::error::{Error, Result};
-use crate::operation_time::{cluster_time, time_of};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::operation_time::{cluster_time, time_of};
 
 /// The length of a position's bytes, of the mark behind them, and of the checksum.
 const POSITION_LENGTH: usize = 32;
@@ -27,7 +27,7 @@ const INVALIDATES: u8 = 3;
 const AT_UNCHECKED: u8 = 0;
 const INVALIDATES_UNCHECKED: u8 = 1;
 
-/// Where a stream goes on.
+/// Where a stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Token {
     pub(super) position: Position,
@@ -82,7 +82,7 @@ fn digits(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes of digits as they are given out: capitals, in pairs.
+/// Returns the bytes of digits as they are given out: capitals, in pairs.
 fn read_digits(text: &str) -> Option<Vec<u8>> {
     if text.len() > 2 * LENGTH || !text.len().is_multiple_of(2) {
         return None;
@@ -95,7 +95,7 @@ fn read_digits(text: &str) -> Option<Vec<u8>> {
     text.as_bytes().chunks_exact(2).map(|pair| Some(half(pair[0])? << 4 | half(pair[1])?)).collect()
 }
 
-/// A token's digits, read and written again.
+/// Returns a token's digits, read and written again.
 pub(crate) fn read(digits: &str) -> Option<String> {
     let token = Token::parse(&Document::new().with("_data", digits)).ok()?;
     let _ = time_of(cluster_time(token.position));
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Applications keep these: what earlier versions of the server gave out goes on where it stood.
+    /// Applications keep these: a stream continues from what earlier versions of the server gave out.
     #[test]
     fn a_token_without_a_checksum_is_still_read() {
         for (mark, invalidates) in [("00", false), ("01", true)] {

@@ -2,9 +2,9 @@
 
 use mql::Code;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 #[expect(clippy::unused_async, reason = "all commands have one shape")]
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -13,7 +13,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(Reply::ok())
 }
 
-/// The error for the end of a transaction that nobody has begun.
+/// Returns the error for the end of a transaction that has not begun.
 pub(super) fn outside() -> Error {
     Error::new(
         Code::INVALID_OPTIONS,

@@ -1,10 +1,10 @@
-//! `authenticate`: the way of client certificates, which is not offered.
+//! `authenticate`: authentication by client certificates, which is not offered.
 
 use mql::Code;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let name = call.fields().text("mechanism")?.unwrap_or("MONGODB-CR");

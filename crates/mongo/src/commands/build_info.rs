@@ -2,18 +2,11 @@
 
 use bson::{Document, Value};
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::limits::DOCUMENT_BYTES;
-use crate::reply::{Reply, list};
-
-/// The version whose wire protocol `hello` announces.
-pub(crate) const VERSION: [i32; 4] = [8, 0, 0, 0];
-
-/// The version as text.
-pub(crate) fn version() -> String {
-    VERSION[..3].iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
-}
+use crate::protocol::error::Result;
+use crate::protocol::limits::DOCUMENT_BYTES;
+use crate::protocol::reply::{Reply, list};
+use crate::protocol::version::{VERSION, version};
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let environment =

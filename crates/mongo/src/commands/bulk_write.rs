@@ -7,18 +7,27 @@ use std::ops::AddAssign;
 use bson::{Document, RawDocument, Value, ValueRef};
 use mql::Code;
 
-use crate::call::{Call, check_collection, check_database};
-use crate::cursor_reply::{self, Opening};
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::protocol::write_errors::{TextBudget, is_fatal};
+use crate::service::call::{Call, check_collection, check_database};
 use crate::statements::check_batch;
-use crate::write_errors::{Words, is_fatal};
+use crate::statements::cursor_reply::{self, Opening};
 
 use super::insert::Batch;
 
-const KNOWN: &[&str] =
-    &["bulkWrite", "ops", "nsInfo", "ordered", "errorsOnly", "let", "bypassDocumentValidation", "cursor"];
+const KNOWN: &[&str] = &[
+    "bulkWrite",
+    "ops",
+    "nsInfo",
+    "ordered",
+    "errorsOnly",
+    "let",
+    "bypassDocumentValidation",
+    "bypassEmptyTsReplacement",
+    "cursor",
+];
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -28,14 +37,14 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let operations = call.documents("ops")?;
     let operations = fields.required("ops", operations)?;
     check_batch(operations.len())?;
-    let places = call.documents("nsInfo")?;
-    let places = places_of(&fields.required("nsInfo", places)?)?;
-    let operations = read(&operations, places.len())?;
+    let namespaces = call.documents("nsInfo")?;
+    let namespaces = namespaces_of(&fields.required("nsInfo", namespaces)?)?;
+    let operations = read(&operations, namespaces.len())?;
     let none = Document::new();
     let cursor = fields.document("cursor")?.unwrap_or(none.view());
     let size = Fields::new("bulkWrite.cursor", cursor).count("batchSize")?;
 
-    let done = work(call, &operations, &places, ordered).await?;
+    let done = work(call, &operations, &namespaces, ordered).await?;
     let shown = done.entries.into_iter().filter(|(ok, _)| !(*ok && errors_only));
     let shown = shown.map(|(_, entry)| RawDocument::from_document(&entry)).collect();
     let opening = Opening {
@@ -47,9 +56,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     cursor_reply::list_beside(call, shown, &opening, &done.counts.to_document())
 }
 
-/// The collections that operations name by position.
-fn places_of(list: &[RawDocument]) -> Result<Vec<(String, String)>> {
-    let place = |entry: &RawDocument| {
+/// Returns the collections that operations name by position.
+fn namespaces_of(list: &[RawDocument]) -> Result<Vec<(String, String)>> {
+    let target = |entry: &RawDocument| {
         let fields = Fields::new("bulkWrite.nsInfo", entry.view());
         fields.only(&["ns", "collectionUUID", "encryptionInformation"])?;
         let namespace = fields.required("ns", fields.text("ns")?)?;
@@ -59,13 +68,13 @@ fn places_of(list: &[RawDocument]) -> Result<Vec<(String, String)>> {
         })?;
         Ok((check_database(database)?.to_owned(), check_collection(database, name)?.to_owned()))
     };
-    list.iter().map(place).collect()
+    list.iter().map(target).collect()
 }
 
 /// One operation, read and checked.
 struct Operation {
     /// Which collection.
-    place: usize,
+    target: usize,
     action: Action,
 }
 
@@ -78,7 +87,7 @@ enum Action {
 }
 
 /// Reads all operations before the first one runs.
-fn read(operations: &[RawDocument], places: usize) -> Result<Vec<Operation>> {
+fn read(operations: &[RawDocument], namespaces: usize) -> Result<Vec<Operation>> {
     let read = |(at, operation): (usize, &RawDocument)| {
         let fields = Fields::new("bulkWrite.ops", operation.view());
         let (kind, _) = operation.view().iter().next().unwrap_or(("", ValueRef::Null));
@@ -91,11 +100,11 @@ fn read(operations: &[RawDocument], places: usize) -> Result<Vec<Operation>> {
                 return Err(Error::new(Code::FAILED_TO_PARSE, text));
             }
         };
-        let place = fields.required(kind, fields.count(kind)?)?;
-        let place = usize::try_from(place).ok().filter(|place| *place < places).ok_or_else(|| {
+        let target = fields.required(kind, fields.count(kind)?)?;
+        let target = usize::try_from(target).ok().filter(|target| *target < namespaces).ok_or_else(|| {
             Error::bad_value(format!("BulkWrite ops entry {at} has an invalid nsInfo index."))
         })?;
-        Ok(Operation { place, action })
+        Ok(Operation { target, action })
     };
     operations.iter().enumerate().map(read).collect()
 }
@@ -151,9 +160,9 @@ fn copy(fields: Fields<'_>, names: &[&str], statement: &mut Document) {
 #[derive(Default)]
 struct Done {
     counts: Counts,
-    /// What is told of each operation, and whether it succeeded.
+    /// The result of each operation, and whether it succeeded.
     entries: Vec<(bool, Document)>,
-    words: Words,
+    text_budget: TextBudget,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -193,39 +202,39 @@ impl Counts {
 impl Done {
     fn succeeds(&mut self, at: usize, counts: Counts, entry: Document) {
         self.counts += counts;
-        let mut told = Document::new().with("ok", 1.0).with("idx", at as i32);
-        told.fields_mut().extend(entry);
-        self.entries.push((true, told));
+        let mut result = Document::new().with("ok", 1.0).with("idx", at as i32);
+        result.fields_mut().extend(entry);
+        self.entries.push((true, result));
     }
 
     fn fails(&mut self, at: usize, error: Error) {
         self.counts.errors += 1;
-        let error = self.words.fit(error);
-        let mut told = Document::new()
+        let error = self.text_budget.fit(error);
+        let mut result = Document::new()
             .with("ok", 0.0)
             .with("idx", at as i32)
             .with("code", error.code.0)
             .with("codeName", error.code.name())
             .with("errmsg", error.message.as_str())
             .with("n", 0);
-        told.fields_mut().extend(error.extra);
-        self.entries.push((false, told));
+        result.fields_mut().extend(error.extra);
+        self.entries.push((false, result));
     }
 }
 
 async fn work(
     call: &Call,
     operations: &[Operation],
-    places: &[(String, String)],
+    namespaces: &[(String, String)],
     ordered: bool,
 ) -> Result<Done> {
     let mut done = Done::default();
     // A transaction ends with the first operation that fails.
-    let stops = ordered || call.room.is_transaction();
+    let stops = ordered || call.executor.is_transaction();
     let mut at = 0;
     while at < operations.len() && !(stops && done.counts.errors > 0) {
-        let Operation { place, action } = &operations[at];
-        let (database, name) = &places[*place];
+        let Operation { target, action } = &operations[at];
+        let (database, name) = &namespaces[*target];
         match action {
             Action::Insert(_) => {
                 let documents = neighbours(operations, at);
@@ -235,7 +244,7 @@ async fn work(
             }
             Action::Update(statement) => {
                 let updated = super::update::one(call, (database, name), statement, at).await;
-                tell(
+                record(
                     call,
                     &mut done,
                     at,
@@ -255,7 +264,7 @@ async fn work(
             }
             Action::Delete(statement) => {
                 let deleted = super::delete::one(call, (database, name), statement, at).await;
-                tell(
+                record(
                     call,
                     &mut done,
                     at,
@@ -274,20 +283,20 @@ async fn work(
     Ok(done)
 }
 
-fn tell(call: &Call, done: &mut Done, at: usize, outcome: Result<(Counts, Document)>) -> Result<()> {
+fn record(call: &Call, done: &mut Done, at: usize, outcome: Result<(Counts, Document)>) -> Result<()> {
     match outcome {
         Ok((counts, entry)) => done.succeeds(at, counts, entry),
-        Err(error) if is_fatal(&error, call.room.is_transaction()) => return Err(error),
+        Err(error) if is_fatal(&error, call.executor.is_transaction()) => return Err(error),
         Err(error) => done.fails(at, error),
     }
     Ok(())
 }
 
-/// The documents of the inserts into one collection that begin here.
+/// Returns the documents of the inserts into one collection that begin here.
 fn neighbours(operations: &[Operation], at: usize) -> Vec<RawDocument> {
-    let place = operations[at].place;
+    let target = operations[at].target;
     let documents = operations[at..].iter().map_while(|operation| match &operation.action {
-        Action::Insert(document) if operation.place == place => Some(document.clone()),
+        Action::Insert(document) if operation.target == target => Some(document.clone()),
         _ => None,
     });
     documents.collect()
@@ -296,7 +305,7 @@ fn neighbours(operations: &[Operation], at: usize) -> Vec<RawDocument> {
 async fn insert(call: &Call, batch: &Batch<'_>, documents: &[RawDocument], done: &mut Done) -> Result<()> {
     let failures = match super::insert::insert(call, batch, documents).await {
         Ok((_, failures)) => failures.into_vec(),
-        Err(error) if is_fatal(&error, call.room.is_transaction()) => return Err(error),
+        Err(error) if is_fatal(&error, call.executor.is_transaction()) => return Err(error),
         // What is wrong with the collection is wrong with every insert into it.
         Err(error) => (batch.first..batch.first + documents.len()).map(|at| (at, error.clone())).collect(),
     };

@@ -8,12 +8,12 @@ use engine::collection::{Collection, CollectionDefinition, CollectionIndex, Inde
 use mql::Code;
 use mql::filter::{Filter, Settings};
 
-use crate::call::Call;
-use crate::catalog;
+use crate::access::catalog;
 use crate::change_stream;
-use crate::error::{CONFIRM_EXPIRY, Error, Result};
-use crate::fields::{Fields, truth};
-use crate::reply::Reply;
+use crate::protocol::error::{CONFIRM_EXPIRY, Error, Result};
+use crate::protocol::fields::{Fields, truth};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 use super::create::{check_view, one_of};
 use super::create_indexes::build;
@@ -58,7 +58,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     }
     let name = call.collection()?;
     catalog::refuse_system(&call.database, name)?;
-    let Some(collection) = call.room.find_collection(&call.database, name) else {
+    let Some(collection) = call.executor.find_collection(&call.database, name) else {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, "ns does not exist"));
     };
     change_options(call, &collection, fields)?;
@@ -92,7 +92,7 @@ fn change_options(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>)
     if options != collection.definition.options {
         let definition = CollectionDefinition { options, ..collection.definition.clone() };
         let changed = call.engine.change_collection(collection, definition, collection.throughput())?;
-        change_stream::keep_images(call, changed)?;
+        change_stream::keep_images(&call.engine, changed)?;
     }
     Ok(())
 }

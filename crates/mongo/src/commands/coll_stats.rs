@@ -2,11 +2,11 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::describe::storage_figures;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
+use crate::statements::describe::storage_figures;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -25,7 +25,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     };
     catalog::refuse_view(&collection)?;
     let figures = call.blocking(|| {
-        call.room.read(&[&collection], |reading| storage_figures(reading, &collection, scale))
+        call.executor.read(&[&collection], |reading| storage_figures(reading, &collection, scale))
     })?;
     Ok(append(reply, figures).into())
 }
@@ -35,7 +35,7 @@ fn append(mut reply: Document, figures: Document) -> Document {
     reply
 }
 
-/// A collection that is not there has nothing in it.
+/// Returns the figures of a collection that does not exist.
 fn empty(scale: i64) -> Document {
     let mut figures = Document::new();
     for name in

@@ -3,10 +3,10 @@
 use engine::collection::Receipt;
 use mql::Code;
 
-use crate::call::Call;
-use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
-use crate::reply::Reply;
-use crate::transactions::{Commit, none};
+use crate::protocol::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
+use crate::session::transactions::{Commit, none};
 
 use super::abort_transaction::outside;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     };
     let _commit = lock.lock().await;
     let found = match transactions.commit(session, number) {
-        // Whoever committed it may have been stopped before that was noted: the receipt came with the commit.
+        // The command that committed it may have been stopped before that was noted: the receipt came with the commit.
         Err(_) if call.engine.is_recorded(&receipt)? => return Ok(Reply::ok()),
         found => found?,
     };
@@ -32,18 +32,18 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let made = opened.collections.commit();
     match call.engine.commit(workspace, Some(receipt)).await {
         Ok(position) => {
-            call.room.meter().committed(position);
+            call.executor.meter().committed(position);
             call.service.transactions.committed(session, number);
             Ok(Reply::ok())
         }
         Err(error) => {
             made.release();
-            Err(told(error))
+            Err(commit_error(error))
         }
     }
 }
 
-fn told(error: engine::Error) -> Error {
+fn commit_error(error: engine::Error) -> Error {
     match error {
         engine::Error::Conflict { .. } => {
             let text = "Write conflict during the commit of the transaction: a document has changed or expired since it began.";

@@ -2,11 +2,11 @@
 
 use bson::{Document, Value};
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::Result;
-use crate::matching;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
+use crate::statements::matching;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -19,10 +19,10 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let hinted = fields.value("hint").is_some();
     let all = match collection.filter(|it| catalog::view(it).is_none()) {
         Some(collection) if everything && !hinted => {
-            call.room.read(&[&collection], |reading| Ok(reading.usage(&collection)?.living.items))?
+            call.executor.read(&[&collection], |reading| Ok(reading.usage(&collection)?.living.items))?
         }
-        // A walk steps aside by itself if it turns out long.
-        Some(_) if !call.room.is_transaction() => matching::count(call, fields, "query")?,
+        // A scan offloads itself if it turns out long.
+        Some(_) if !call.executor.is_transaction() => matching::count(call, fields, "query")?,
         _ => call.blocking(|| matching::count(call, fields, "query"))?,
     };
     let counted = all.saturating_sub(skip).min(limit.unwrap_or(u64::MAX));

@@ -4,12 +4,12 @@ use bson::{Document, RawDocument, ValueRef};
 use mql::Code;
 use mql::filter::{Filter, Settings};
 
-use crate::call::{Call, check_collection};
-use crate::catalog;
+use crate::access::catalog;
 use crate::change_stream;
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::service::call::{Call, check_collection};
 
 const KNOWN: &[&str] = &[
     "create",
@@ -52,12 +52,12 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     catalog::refuse_system(&call.database, name)?;
     check(call, fields)?;
     let options = options(fields);
-    if let Some(existing) = call.room.find_collection(&call.database, name) {
+    if let Some(existing) = call.executor.find_collection(&call.database, name) {
         return same_or_conflict(&existing, &options);
     }
-    match call.room.create_collection(&call.database, name, catalog::definition(options)?) {
+    match call.executor.create_collection(&call.database, name, catalog::definition(options)?) {
         Ok(made) => {
-            change_stream::keep_images(call, made)?;
+            change_stream::keep_images(&call.engine, made)?;
             Ok(Reply::ok())
         }
         Err(engine::Error::Exists { .. }) => Err(exists(&format!("{}.{name}", call.database))),
@@ -133,7 +133,7 @@ pub(super) fn one_of(fields: Fields<'_>, name: &str, known: &[&str]) -> Result<(
     }
 }
 
-/// A view is made of stages that only read, and does not look into itself.
+/// Refuses a view whose stages write, or that reads itself.
 pub(super) fn check_view(call: &Call, fields: Fields<'_>) -> Result<()> {
     let stages = call.documents("pipeline")?.unwrap_or_default();
     let on = fields.text("viewOn")?.unwrap_or_default();

@@ -8,10 +8,10 @@ use mql::Code;
 use mql::index::{IndexSpec, Relation, UnknownOptions, compare_specs};
 use storage::Direction;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{CONFIRM_EXPIRY, Error, Result};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{CONFIRM_EXPIRY, Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 /// How many documents are brought into an index at once while the command waits.
 const BUILD_CHUNK: usize = 1_000;
@@ -36,7 +36,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let collection_of_defaults = call.engine.collection(&call.database, name);
     let specs = asked.iter().map(|spec| parse(spec, lenient, collection_of_defaults.as_deref()));
     let specs = specs.collect::<Result<Vec<_>>>()?;
-    let collection = catalog::for_write(&call.room, &call.database, name)?;
+    let collection = catalog::for_write(&call.executor, &call.database, name)?;
     check_transaction(call, &collection, &specs)?;
     let before = collection.indexes().iter().count();
     let count = specs.len();
@@ -62,18 +62,18 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 /// need no making.
 fn check_transaction(call: &Call, collection: &Arc<Collection>, specs: &[IndexSpec]) -> Result<()> {
     let list = collection.indexes();
-    // A conflict is for those who make indexes to tell.
+    // The engine reports a conflict when it makes the index.
     let is_there =
         |spec: &IndexSpec| list.iter().any(|index| compare_specs(&index.spec, spec) != Relation::Different);
-    if !call.room.is_transaction() || specs.iter().all(is_there) {
+    if !call.executor.is_transaction() || specs.iter().all(is_there) {
         return Ok(());
     }
     let is_empty = || {
         let first =
             |reading: &Reading<'_>| Ok(reading.natural(collection, None, Direction::Forward, 1, 1)?);
-        call.room.read(&[collection], first).map(|found| found.is_empty())
+        call.executor.read(&[collection], first).map(|found| found.is_empty())
     };
-    if call.room.has_made(collection) && is_empty()? {
+    if call.executor.has_made(collection) && is_empty()? {
         return Ok(());
     }
     let text = format!(
@@ -83,7 +83,7 @@ fn check_transaction(call: &Call, collection: &Arc<Collection>, specs: &[IndexSp
     Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text))
 }
 
-/// What is too large about indexes is their number.
+/// Maps an error of making indexes: what is too large is their number.
 fn refusal(error: engine::Error, namespace: &str) -> Error {
     match error {
         engine::Error::TooLarge { limit, .. } => {
@@ -94,7 +94,7 @@ fn refusal(error: engine::Error, namespace: &str) -> Error {
     }
 }
 
-/// An index takes over the collation of its collection unless it names one.
+/// Reads an index, which takes over the collation of its collection unless it names one.
 fn parse(spec: &RawDocument, lenient: bool, collection: Option<&Collection>) -> Result<IndexSpec> {
     let unknown = if lenient { UnknownOptions::Ignored } else { UnknownOptions::Refused };
     let simple = Collation::simple();

@@ -4,12 +4,12 @@ use bson::ArrayRef;
 use mql::Code;
 
 use crate::auth::{Credentials, Mechanism, User};
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::random;
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::random;
+use crate::protocol::reply::Reply;
 use crate::rights::Role;
+use crate::service::call::Call;
 
 const FIELDS: [&str; 8] = [
     "createUser",
@@ -49,7 +49,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(Reply::ok())
 }
 
-/// The user that a command names as its argument.
+/// Returns the user that a command names as its argument.
 pub(super) fn name(call: &Call) -> Result<&str> {
     match call.argument().as_str() {
         Some("") => Err(Error::bad_value("User document needs 'user' field to be non-empty")),
@@ -97,7 +97,7 @@ pub(super) fn mechanisms(fields: Fields<'_>) -> Result<Option<Vec<Mechanism>>> {
     Ok(Some(mechanisms))
 }
 
-/// Addresses are not checked, so a user who should only come from some must not be made.
+/// Addresses are not checked, so a user that is restricted to some cannot be made.
 pub(super) fn refuse_restrictions(fields: Fields<'_>) -> Result<()> {
     if fields.array("authenticationRestrictions")?.is_some_and(|list| !list.is_empty()) {
         return Err(Error::not_supported("'authenticationRestrictions'"));

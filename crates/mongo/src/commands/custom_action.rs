@@ -1,6 +1,6 @@
 //! `customAction`: the service's own commands, for throughput, shard keys and whole sets of indexes.
 //!
-//! Throughput is stored and told; requests are held to it only where the server was told to enforce it. A shard key must be in
+//! Throughput is stored and shown; requests are held to it only where the server enforces it. A shard key must be in
 //! every document and cannot change; all documents of a collection lie in one partition all the same.
 
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use mql::Code;
 use mql::index::IndexSpec;
 use mql::path::FieldPath;
 
-use crate::call::{Call, check_collection};
-use crate::catalog;
-use crate::error::{CONFIRM_EXPIRY, Error, Result};
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{CONFIRM_EXPIRY, Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::service::call::{Call, check_collection};
 
 use super::create_indexes;
 
@@ -70,7 +70,8 @@ fn get_database(call: &Call, fields: Fields<'_>) -> Result<Reply> {
         let text = format!("database '{}' does not exist", call.database);
         Error::new(Code::NAMESPACE_NOT_FOUND, text)
     })?;
-    Ok(told(Document::new().with("database", database.name.as_str()), database.throughput()).into())
+    Ok(with_throughput(Document::new().with("database", database.name.as_str()), database.throughput())
+        .into())
 }
 
 fn create_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
@@ -123,7 +124,7 @@ fn update_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
     ])?;
     let name = named(call, fields)?;
     catalog::refuse_system(&call.database, name)?;
-    let collection = call.room.find_collection(&call.database, name);
+    let collection = call.executor.find_collection(&call.database, name);
     let collection = collection.ok_or_else(|| catalog::missing(&call.database, name))?;
     catalog::refuse_view(&collection)?;
     let (throughput, consent) = (throughput(fields)?, fields.consent()?);
@@ -173,14 +174,14 @@ fn get_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
     if let Some(path) = &collection.definition.shard_key {
         reply.push("shardKeyDefinition", Document::new().with(path.as_str(), "hashed"));
     }
-    Ok(told(reply, collection.throughput()).into())
+    Ok(with_throughput(reply, collection.throughput()).into())
 }
 
 fn named<'a>(call: &Call, fields: Fields<'a>) -> Result<&'a str> {
     check_collection(&call.database, fields.required("collection", fields.text("collection")?)?)
 }
 
-fn told(reply: Document, throughput: Option<Throughput>) -> Document {
+fn with_throughput(reply: Document, throughput: Option<Throughput>) -> Document {
     let number = |rate: u32| i32::try_from(rate).unwrap_or(i32::MAX);
     match throughput {
         None => reply,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bson::Document;
 use engine::collection::Collection;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -26,7 +26,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let handles: Vec<&Arc<Collection>> = collections.iter().collect();
     let (mut items, mut bytes, mut indexes, mut index_bytes) = (0, 0, 0, 0);
     call.blocking(|| {
-        call.room.read(&handles, |reading| {
+        call.executor.read(&handles, |reading| {
             for collection in &collections {
                 let living = reading.usage(collection)?.living;
                 items += living.items;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument};
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::protocol::write_errors::{WriteErrors, is_fatal, is_throttled};
+use crate::service::call::Call;
 use crate::statements::{self, WRITE_OPTIONS, check_batch};
-use crate::write_errors::{WriteErrors, is_fatal, is_throttled};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -20,7 +20,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let deletes = call.documents("deletes")?;
     let deletes = fields.required("deletes", deletes)?;
     check_batch(deletes.len())?;
-    let in_transaction = call.room.is_transaction();
+    let in_transaction = call.executor.is_transaction();
     let (mut count, mut errors) = (0, WriteErrors::default());
     for (position, delete) in deletes.iter().enumerate() {
         match one(call, (&call.database, &name), delete, position).await {
@@ -62,14 +62,17 @@ pub(super) async fn one(
             return Err(Error::new(mql::Code::FAILED_TO_PARSE, text));
         }
     };
-    let room = call.room.clone();
+    let executor = call.executor.clone();
     let Some(collection) = call.engine.collection(database, name) else { return Ok(0) };
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
     let outcome = if all {
-        statement.all(&room, &collection).await
+        statement.all(&executor, &collection).await
     } else {
-        statement.one(&room, &collection, call.receipt(position as i32)).await.map(|deleted| deleted.count)
+        statement
+            .one(&executor, &collection, call.receipt(position as i32))
+            .await
+            .map(|deleted| deleted.count)
     };
     match outcome {
         // The collection was dropped between the look and the write: nothing is there to delete.

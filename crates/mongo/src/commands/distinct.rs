@@ -6,12 +6,12 @@ use bson::{Document, RawDocument, Value, ValueRef};
 use mql::Code;
 use mql::path::{Arrays, FieldPath};
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::matching;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 use crate::statements;
+use crate::statements::matching;
 
 /// The largest answer: it is one document.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -43,7 +43,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
                 if values.contains_key(&key) {
                     continue;
                 }
-                // A long key is cut, so it is the value that tells how long the answer grows.
+                // A long key is cut, so the value decides how long the answer grows.
                 let shown = RawDocument::from_document(&Document::new().with("value", value.to_value()));
                 bytes += shown.as_bytes().len();
                 if bytes > ANSWER_BYTES_MAX {

@@ -2,10 +2,10 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -19,7 +19,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             let indexes = collection.indexes().iter().count();
             Ok(Document::new().with("nIndexesWas", indexes as i32).with("ns", collection.namespace()).into())
         }
-        // Somebody else was faster.
+        // Another client was faster.
         Err(engine::Error::NotFound { .. }) => Ok(Reply::ok()),
         Err(error) => Err(error.into()),
     }

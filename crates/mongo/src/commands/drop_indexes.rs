@@ -4,10 +4,10 @@ use bson::{Document, ValueRef};
 use engine::collection::{CollectionIndex, IndexList};
 use mql::Code;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -20,9 +20,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     };
     catalog::refuse_view(&collection)?;
     let list = collection.indexes();
-    let doomed = doomed(&list, fields.required("index", fields.value("index"))?)?;
+    let killed = killed(&list, fields.required("index", fields.value("index"))?)?;
     let before = list.iter().count();
-    call.engine.drop_indexes(&collection, &doomed)?;
+    call.engine.drop_indexes(&collection, &killed)?;
     let reply = Document::new().with("nIndexesWas", before as i32);
     if matches!(fields.value("index"), Some(ValueRef::String("*"))) {
         return Ok(reply.with("msg", "non-_id indexes dropped for collection").into());
@@ -30,8 +30,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(reply.into())
 }
 
-/// The numbers of the indexes that are meant.
-fn doomed(list: &IndexList, which: ValueRef<'_>) -> Result<Vec<u32>> {
+/// Returns the numbers of the indexes that are meant.
+fn killed(list: &IndexList, which: ValueRef<'_>) -> Result<Vec<u32>> {
     match which {
         ValueRef::String("*") => {
             Ok(list.iter().filter(|index| !index.spec.is_id()).map(|index| index.number).collect())
@@ -66,7 +66,7 @@ fn named<'a>(list: &'a IndexList, name: &str) -> Result<&'a CollectionIndex> {
         .ok_or_else(|| Error::new(Code::INDEX_NOT_FOUND, format!("index not found with name [{name}]")))
 }
 
-/// The one index with that key.
+/// Returns the one index with that key.
 pub(super) fn by_key<'a>(list: &'a IndexList, key: bson::DocumentRef<'_>) -> Result<&'a CollectionIndex> {
     let wanted = ValueRef::Document(key);
     let mut found =

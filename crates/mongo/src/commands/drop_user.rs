@@ -1,10 +1,10 @@
 //! `dropUser`.
 
-use crate::call::Call;
 use crate::commands::create_user::name;
 use crate::commands::update_user::not_found;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     call.fields().only(&["dropUser"])?;

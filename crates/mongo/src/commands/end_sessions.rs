@@ -1,8 +1,8 @@
 //! `endSessions`: the client is done with these.
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 use crate::session::SessionId;
 
 /// The most sessions that one command may name.
@@ -14,7 +14,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(Reply::ok())
 }
 
-/// The sessions that a command names as its argument, all of them the caller's own.
+/// Returns the sessions that a command names as its argument, all of them the caller's own.
 pub(super) fn named(call: &Call) -> Result<Vec<SessionId>> {
     let user = call.connection.user_digest();
     let name = call.command.name;

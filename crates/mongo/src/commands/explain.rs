@@ -9,15 +9,16 @@ use mql::pipeline::{Pipeline, Settings};
 use mql::sort::Sort;
 
 use crate::access;
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::explanation::{Inquiry, Purpose, Verbosity, Walked, shown};
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::protocol::verbosity::Verbosity;
+use crate::protocol::version::version;
+use crate::service::call::Call;
 use crate::statements;
-
-use super::build_info;
+use crate::statements::explanation::{Execution, ExplainRequest, Purpose, shown};
+use crate::statements::pipelines;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -32,56 +33,46 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     explain(&inner, verbosity)
 }
 
-/// The explanation of a command.
+/// Returns the explanation of a command.
 pub(super) fn explain(call: &Call, verbosity: Verbosity) -> Result<Reply> {
-    let fields = call.fields();
-    let inquiry = match call.command.name {
-        "find" => return find(call, fields, verbosity),
-        "aggregate" => {
-            let pipeline = call.documents("pipeline")?;
-            let pipeline = fields.required("pipeline", pipeline)?;
-            return aggregate(call, fields, pipeline, verbosity);
-        }
-        "count" => count(call, fields)?,
-        "distinct" => select(call, fields, fields, "query")?,
-        "update" => update(call, "updates")?,
-        "delete" => delete(call, "deletes")?,
-        "findAndModify" => find_and_modify(call, fields)?,
-        other => {
-            let text = format!("Explain is not supported for the command: {other}");
-            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, text));
-        }
+    let Some(explain) = call.command.traits.explain else {
+        let text = format!("Explain is not supported for the command: {}", call.command.name);
+        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, text));
     };
-    let told = told(call, &inquiry, verbosity)?;
-    Ok(reply(call, told))
+    explain(call, verbosity)
 }
 
-fn told(call: &Call, inquiry: &Inquiry, verbosity: Verbosity) -> Result<Document> {
+/// Returns the explanation of a command that asks for this.
+fn answer(call: &Call, request: &ExplainRequest, verbosity: Verbosity) -> Result<Reply> {
+    Ok(reply(call, explained(call, request, verbosity)?))
+}
+
+fn explained(call: &Call, request: &ExplainRequest, verbosity: Verbosity) -> Result<Document> {
     call.blocking(|| {
-        let plan = inquiry.plan(&call.room)?;
-        let walked = if verbosity == Verbosity::Planner { None } else { Some(walk(call, inquiry)?) };
-        Ok(inquiry.told(plan.as_ref(), walked.as_ref(), verbosity))
+        let plan = request.plan(&call.executor)?;
+        let execution = if verbosity == Verbosity::Planner { None } else { Some(execute(call, request)?) };
+        Ok(request.to_document(plan.as_ref(), execution.as_ref(), verbosity))
     })
 }
 
-/// Walks as the command would: what it asks of its collection is a `find`, and runs as one.
-fn walk(call: &Call, inquiry: &Inquiry) -> Result<Walked> {
-    let Some(collection) = &inquiry.collection else { return Ok(Walked::default()) };
-    let find = inquiry.as_find();
+/// Runs what the command asks of its collection, as a `find`.
+fn execute(call: &Call, request: &ExplainRequest) -> Result<Execution> {
+    let Some(collection) = &request.collection else { return Ok(Execution::default()) };
+    let find = request.as_find();
     let parse = |settings: &Settings| Pipeline::find(&[], &find, settings);
     let name = Some(collection.name.as_str());
-    let answers = super::aggregate::ready(call, name, &inquiry.language, inquiry.hint.clone(), parse)?;
-    inquiry.walk(answers, &call.room, &mut call.context())
+    let pipeline_cursor = pipelines::ready(call, name, &request.language, request.hint.clone(), parse)?;
+    request.execute(pipeline_cursor, &call.executor, &mut call.context())
 }
 
-fn reply(call: &Call, told: Document) -> Reply {
+fn reply(call: &Call, explained: Document) -> Reply {
     let mut reply = Document::new().with("explainVersion", "1");
-    reply.fields_mut().extend(told);
+    reply.fields_mut().extend(explained);
     let settings = &call.service.settings;
     let server = Document::new()
         .with("host", settings.host.name.as_str())
         .with("port", i32::from(call.connection.local.port()))
-        .with("version", build_info::version())
+        .with("version", version())
         .with("gitVersion", env!("CARGO_PKG_VERSION"));
     let command = call.body.view().iter().filter(|(name, _)| !name.starts_with('$'));
     let command = command.map(|(name, value)| (name, value.to_value())).collect::<Document>();
@@ -91,25 +82,26 @@ fn reply(call: &Call, told: Document) -> Reply {
     reply.into()
 }
 
-fn find(call: &Call, fields: Fields<'_>, verbosity: Verbosity) -> Result<Reply> {
+pub(super) fn find(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let fields = call.fields();
     // Everything that is wrong with the command itself is found here.
-    super::find::answers(call, fields)?;
+    super::find::pipeline_cursor(call, fields)?;
     let name = call.collection()?;
     let (_, view) = catalog::resolve(&call.engine, &call.database, name)?;
     if !view.is_empty() {
-        return aggregate(call, fields, stages_of(fields)?, verbosity);
+        return pipeline(call, stages_of(fields)?, verbosity);
     }
-    let inquiry = Inquiry {
+    let request = ExplainRequest {
         sort: sort(fields)?,
         skip: fields.count("skip")?.unwrap_or(0),
         limit: fields.count("limit")?.filter(|limit| *limit > 0),
         projection: fields.document("projection")?.filter(|it| !it.is_empty()).map(DocumentRef::to_document),
         ..select(call, fields, fields, "filter")?
     };
-    Ok(reply(call, told(call, &inquiry, verbosity)?))
+    answer(call, &request, verbosity)
 }
 
-/// A `find` as a pipeline, for a view.
+/// Returns a `find` as a pipeline, for a view.
 fn stages_of(fields: Fields<'_>) -> Result<Vec<RawDocument>> {
     let mut stages = Vec::new();
     let mut add = |name: &str, value: Value| {
@@ -128,13 +120,15 @@ fn stages_of(fields: Fields<'_>) -> Result<Vec<RawDocument>> {
     Ok(stages)
 }
 
-fn aggregate(
-    call: &Call,
-    fields: Fields<'_>,
-    pipeline: Vec<RawDocument>,
-    verbosity: Verbosity,
-) -> Result<Reply> {
-    let name = super::aggregate::collection(call)?;
+pub(super) fn aggregate(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let stages = call.documents("pipeline")?;
+    pipeline(call, call.fields().required("pipeline", stages)?, verbosity)
+}
+
+/// Explains a pipeline on the command's collection.
+fn pipeline(call: &Call, pipeline: Vec<RawDocument>, verbosity: Verbosity) -> Result<Reply> {
+    let fields = call.fields();
+    let name = pipelines::collection(call)?;
     let (on, mut stages) = match name {
         Some(name) => {
             let (on, stages) = catalog::resolve(&call.engine, &call.database, name)?;
@@ -148,13 +142,13 @@ fn aggregate(
         Some(name) => statements::language(call, fields, name, handle.as_deref())?,
         None => statements::settings(call, fields)?,
     };
-    let parsed = super::aggregate::parse(call, on.as_deref(), &stages, &language)?;
+    let parsed = pipelines::parse(call, on.as_deref(), &stages, &language)?;
     if !parsed.reads_collection() {
         return Ok(reply(call, Document::new().with("stages", shown(&stages))));
     }
     let leading = parsed.leading();
     let namespace = format!("{}.{}", call.database, on.as_deref().unwrap_or("$cmd.aggregate"));
-    let inquiry = Inquiry {
+    let request = ExplainRequest {
         namespace,
         collection: handle,
         filter: Arc::clone(&leading.filter),
@@ -167,23 +161,23 @@ fn aggregate(
         hint: access::hint(fields)?,
         purpose: Purpose::Find,
     };
-    let told = told(call, &inquiry, verbosity)?;
+    let explained = explained(call, &request, verbosity)?;
     let rest = behind(&stages, leading.sort.is_some());
     if rest.is_empty() {
-        return Ok(reply(call, told));
+        return Ok(reply(call, explained));
     }
-    let mut all = vec![Value::Document(Document::new().with("$cursor", told))];
+    let mut all = vec![Value::Document(Document::new().with("$cursor", explained))];
     all.extend(shown(rest));
     Ok(reply(call, Document::new().with("stages", all)))
 }
 
-/// The argument of the first stage of that name.
+/// Returns the argument of the first stage of that name.
 fn first(stages: &[RawDocument], name: &str) -> Document {
     let found = stages.iter().find_map(|stage| stage.get(name).and_then(bson::ValueRef::as_document));
     found.map(DocumentRef::to_document).unwrap_or_default()
 }
 
-/// The stages that are not done by the walk itself: behind the conditions, and behind the order if the walk is asked for one.
+/// Returns the stages that are not done by the scan itself: behind the conditions, and behind the order if the scan has one.
 fn behind(stages: &[RawDocument], sorted: bool) -> &[RawDocument] {
     let is = |stage: &RawDocument, name: &str| stage.get(name).is_some();
     let mut at = stages.iter().take_while(|stage| is(stage, "$match")).count();
@@ -196,39 +190,51 @@ fn behind(stages: &[RawDocument], sorted: bool) -> &[RawDocument] {
     &stages[at..]
 }
 
-fn count(call: &Call, fields: Fields<'_>) -> Result<Inquiry> {
-    Ok(Inquiry {
+pub(super) fn count(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let fields = call.fields();
+    let request = ExplainRequest {
         skip: fields.count("skip")?.unwrap_or(0),
         limit: fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0),
         purpose: Purpose::Count,
         ..select(call, fields, fields, "query")?
-    })
+    };
+    answer(call, &request, verbosity)
 }
 
-fn update(call: &Call, name: &str) -> Result<Inquiry> {
-    let statement = only_statement(call, name)?;
+pub(super) fn distinct(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let fields = call.fields();
+    answer(call, &select(call, fields, fields, "query")?, verbosity)
+}
+
+pub(super) fn update(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let statement = only_statement(call, "updates")?;
     let fields = Fields::new("update.updates", statement.view());
     let change = fields.required("u", fields.document.get("u"))?;
     let limit = if fields.is_set("multi")? { None } else { Some(1) };
-    changing(call, fields, "q", change, limit, fields.is_set("upsert")?)
+    answer(call, &changing(call, fields, "q", change, limit, fields.is_set("upsert")?)?, verbosity)
 }
 
-fn delete(call: &Call, name: &str) -> Result<Inquiry> {
-    let statement = only_statement(call, name)?;
+pub(super) fn delete(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let statement = only_statement(call, "deletes")?;
     let fields = Fields::new("delete.deletes", statement.view());
     let limit = if fields.integer("limit")? == Some(0) { None } else { Some(1) };
-    Ok(Inquiry { limit, purpose: Purpose::Delete, ..select(call, call.fields(), fields, "q")? })
+    let selected = select(call, call.fields(), fields, "q")?;
+    answer(call, &ExplainRequest { limit, purpose: Purpose::Delete, ..selected }, verbosity)
 }
 
-fn find_and_modify(call: &Call, fields: Fields<'_>) -> Result<Inquiry> {
+pub(super) fn find_and_modify(call: &Call, verbosity: Verbosity) -> Result<Reply> {
+    let fields = call.fields();
     if fields.is_set("remove")? {
         let selected = select(call, fields, fields, "query")?;
-        return Ok(Inquiry { limit: Some(1), sort: sort(fields)?, purpose: Purpose::Delete, ..selected });
+        let request =
+            ExplainRequest { limit: Some(1), sort: sort(fields)?, purpose: Purpose::Delete, ..selected };
+        return answer(call, &request, verbosity);
     }
     let change = fields.value("update").ok_or_else(|| {
         Error::new(Code::FAILED_TO_PARSE, "Either an update or remove=true must be specified")
     })?;
-    changing(call, fields, "query", change, Some(1), fields.is_set("upsert")?)
+    let request = changing(call, fields, "query", change, Some(1), fields.is_set("upsert")?)?;
+    answer(call, &request, verbosity)
 }
 
 fn changing(
@@ -238,14 +244,14 @@ fn changing(
     change: bson::ValueRef<'_>,
     limit: Option<u64>,
     upsert: bool,
-) -> Result<Inquiry> {
+) -> Result<ExplainRequest> {
     let selected = select(call, call.fields(), fields, filter)?;
     let update = statements::parse_update(call, selected.collection.as_deref(), fields, change)?;
     let purpose = Purpose::Update { update: Box::new(update), upsert };
-    Ok(Inquiry { limit, sort: sort(fields)?, purpose, ..selected })
+    Ok(ExplainRequest { limit, sort: sort(fields)?, purpose, ..selected })
 }
 
-/// The one statement that is explained: more than one have no one answer.
+/// Returns the one statement that is explained: more than one have no one answer.
 fn only_statement(call: &Call, name: &str) -> Result<RawDocument> {
     let statements = call.documents(name)?;
     let mut statements = call.fields().required(name, statements)?;
@@ -255,8 +261,8 @@ fn only_statement(call: &Call, name: &str) -> Result<RawDocument> {
     }
 }
 
-/// The documents that a filter of the command, or of its statement, selects.
-fn select(call: &Call, command: Fields<'_>, fields: Fields<'_>, name: &str) -> Result<Inquiry> {
+/// Returns the documents that a filter of the command, or of its statement, selects.
+fn select(call: &Call, command: Fields<'_>, fields: Fields<'_>, name: &str) -> Result<ExplainRequest> {
     let collection = catalog::find(&call.engine, &call.database, call.collection()?)?;
     if let Some(collection) = &collection {
         catalog::refuse_view(collection)?;
@@ -268,7 +274,7 @@ fn select(call: &Call, command: Fields<'_>, fields: Fields<'_>, name: &str) -> R
     }
     let none = Document::new();
     let conditions = fields.document(name)?.unwrap_or(none.view());
-    Ok(Inquiry {
+    Ok(ExplainRequest {
         namespace: call.namespace()?,
         collection,
         filter: Arc::new(Filter::parse(conditions, &settings)?),

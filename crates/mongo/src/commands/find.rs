@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, ValueRef};
 use engine::collection::Collection;
+use engine::find::AccessPath;
 use mql::filter::Filter;
 use mql::pipeline::{Find, Pipeline, Settings};
 use mql::projection::Projection;
 
-use crate::access::{self, Answers, Way};
-use crate::call::Call;
-use crate::catalog;
-use crate::cursor_reply::{self, FIRST_BATCH, Opening};
-use crate::error::{Error, Result};
-use crate::fields::{Fields, is_generic};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::access::{self, PipelineCursor};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::{Fields, is_generic};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 use crate::statements;
+use crate::statements::cursor_reply::{self, FIRST_BATCH, Opening};
+use crate::statements::pipelines;
 
 const KNOWN: &[&str] = &[
     "find",
@@ -41,6 +43,20 @@ const KNOWN: &[&str] = &[
     "let",
 ];
 
+/// Fields that version 1 of the API does not have.
+pub(super) const OUTSIDE_API: &[&str] = &[
+    "allowSpeculativeMajorityRead",
+    "awaitData",
+    "max",
+    "min",
+    "noCursorTimeout",
+    "oplogReplay",
+    "readOnce",
+    "returnKey",
+    "showRecordId",
+    "tailable",
+];
+
 /// Options that would change what is found, and that are not there.
 const NOT_SUPPORTED: &[&str] = &["max", "min"];
 const NOT_SUPPORTED_IF_SET: &[&str] = &["returnKey", "showRecordId", "tailable", "awaitData"];
@@ -48,13 +64,13 @@ const NOT_SUPPORTED_IF_SET: &[&str] = &["returnKey", "showRecordId", "tailable",
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     let namespace = call.namespace()?;
-    if let Some(id) = plain_id(fields).filter(|_| !call.room.is_transaction())
+    if let Some(id) = plain_id(fields).filter(|_| !call.executor.is_transaction())
         && let Some(collection) = plain_collection(call)?
     {
         let document = by_id(call, &collection, id)?;
         return Ok(cursor_reply::whole(call, &namespace, document.as_slice()));
     }
-    let answers = answers(call, fields)?;
+    let pipeline_cursor = pipeline_cursor(call, fields)?;
     let batch_size = fields.count("batchSize")?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let opening = Opening {
         namespace: &namespace,
@@ -62,14 +78,14 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         single_batch: fields.is_set("singleBatch")?,
         keep: fields.is_set("noCursorTimeout")?,
     };
-    cursor_reply::open(call, answers, &opening)
+    cursor_reply::open(call, pipeline_cursor, &opening)
 }
 
-/// What a `find` may say beside an `_id` and still ask for nothing but that document.
+/// Fields that a `find` may have beside an `_id` and still want nothing but that document.
 const PLAIN: &[&str] = &["find", "filter", "limit", "singleBatch", "batchSize"];
 
-/// The `_id` that is asked for, if nothing else is: what `findOne` of the drivers comes to. No pipeline is needed for it.
-/// Whatever is wrong with the command is told by those who look at everything.
+/// Returns the `_id` that is asked for, if nothing else is: what `findOne` of the drivers comes to. No pipeline is needed for it.
+/// What is wrong with the command is reported by the code that reads all of it.
 fn plain_id(fields: Fields<'_>) -> Option<ValueRef<'_>> {
     let mut conditions = fields.document("filter").ok()??.iter();
     let (Some(("_id", id)), None) = (conditions.next(), conditions.next()) else { return None };
@@ -88,22 +104,22 @@ fn plain_id(fields: Fields<'_>) -> Option<ValueRef<'_>> {
     (is_scalar && is_all && is_right && is_shown).then_some(id)
 }
 
-/// The collection that the command names, if it is there and no view.
+/// Returns the collection that the command names, if it is there and no view.
 fn plain_collection(call: &Call) -> Result<Option<Arc<Collection>>> {
     let collection = catalog::find(&call.engine, &call.database, call.collection()?)?;
     Ok(collection.filter(|collection| catalog::view(collection).is_none()))
 }
 
 fn by_id(call: &Call, collection: &Arc<Collection>, id: ValueRef<'_>) -> Result<Option<RawDocument>> {
-    let (room, way) = (&call.room, Way::Id(id.to_value()));
-    room.meter().goes(collection, &way);
-    room.index_uses().note_id(collection);
-    let found = room.read(&[collection], |reading| Ok(reading.by_id(collection, id)?))?;
+    let executor = &call.executor;
+    executor.meter().note_path(collection, &AccessPath::Id(id.to_value()));
+    executor.index_uses().note_id(collection);
+    let found = executor.read(&[collection], |reading| Ok(reading.by_id(collection, id)?))?;
     Ok(found.map(|found| found.document))
 }
 
-/// The answer of a `find` that has not begun; also what `explain` asks for.
-pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
+/// Returns the answer of a `find` that has not begun; also what `explain` asks for.
+pub(super) fn pipeline_cursor(call: &Call, fields: Fields<'_>) -> Result<PipelineCursor> {
     fields.only(KNOWN)?;
     fields.boolean("allowDiskUse")?;
     refuse(fields)?;
@@ -120,16 +136,17 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     catalog::check_expansion(&call.engine, &call.database, &stages)?;
     let view: Vec<_> = stages.iter().map(RawDocument::view).collect();
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
-    let answers =
-        super::aggregate::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
+    let pipeline_cursor =
+        pipelines::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
     // What is put in order is kept in memory only as far as it is shown.
     let shown = limit.map(|limit| limit.saturating_add(find.skip));
     let keeps_little = sort.is_none() || shown.is_some_and(|shown| shown <= FIRST_BATCH as u64);
-    let answers = if stages.is_empty() && keeps_little { answers.walking() } else { answers };
-    let Some(projection) = projection else { return Ok(answers) };
+    let pipeline_cursor =
+        if stages.is_empty() && keeps_little { pipeline_cursor.scanning() } else { pipeline_cursor };
+    let Some(projection) = projection else { return Ok(pipeline_cursor) };
     // What `a.$` shows is decided by the filter.
     let filter = Arc::new(Filter::parse(filter, &settings)?);
-    Ok(answers.projected(Projection::parse(projection, &settings)?, filter))
+    Ok(pipeline_cursor.projected(Projection::parse(projection, &settings)?, filter))
 }
 
 fn refuse(fields: Fields<'_>) -> Result<()> {

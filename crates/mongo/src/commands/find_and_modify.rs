@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, Value};
 use mql::Code;
 use mql::filter::Filter;
-use mql::pipeline::AskedMeta;
+use mql::pipeline::RequestedMeta;
 use mql::projection::{Beside, Projection};
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 use crate::statements::{self, Images};
 
 const KNOWN: &[&str] = &[
@@ -30,6 +30,16 @@ const KNOWN: &[&str] = &[
     "hint",
     "arrayFilters",
     "let",
+];
+
+/// Fields that version 1 of the API does not have.
+pub(super) const OUTSIDE_API: &[&str] = &[
+    "collectionUUID",
+    "encryptionInformation",
+    "originalCollation",
+    "originalQuery",
+    "runtimeConstants",
+    "sampleId",
 ];
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -55,7 +65,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         async || if remove { delete(call, &shown).await } else { change(call, &shown, new, upsert).await };
     match run().await {
         // The collection was dropped between the look and the write.
-        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => run().await,
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.executor.is_transaction() => {
+            run().await
+        }
         outcome => outcome,
     }
 }
@@ -70,7 +82,7 @@ async fn delete(call: &Call, shown: &Shown) -> Result<Reply> {
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
     shown.asked.check(&statement.selection.filter)?;
-    let deleted = statement.one(&call.room, &collection, call.receipt(0)).await?;
+    let deleted = statement.one(&call.executor, &collection, call.receipt(0)).await?;
     call.service.statistics.documents_deleted.add(deleted.count);
     let last = Document::new().with("n", deleted.count as i32);
     Ok(reply(last, shown.of(call, deleted.before, &statement.selection.filter)?))
@@ -83,7 +95,7 @@ async fn change(call: &Call, shown: &Shown, new: bool, upsert: bool) -> Result<R
     let update = fields.required("update", fields.value("update"))?;
     let name = call.collection()?;
     let existing = if upsert {
-        Some(catalog::for_write(&call.room, &call.database, name)?)
+        Some(catalog::for_write(&call.executor, &call.database, name)?)
     } else {
         call.engine.collection(&call.database, name)
     };
@@ -93,7 +105,7 @@ async fn change(call: &Call, shown: &Shown, new: bool, upsert: bool) -> Result<R
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::update(call, &collection, fields, filter, update, upsert)?);
     shown.asked.check(&statement.selection.filter)?;
-    let updated = statement.one(&call.room, &collection, call.receipt(0), Images::Recorded).await?;
+    let updated = statement.one(&call.executor, &collection, call.receipt(0), Images::Recorded).await?;
     let statistics = &call.service.statistics;
     statistics.documents_updated.add(updated.modified);
     statistics.documents_inserted.add(u64::from(updated.upserted.is_some()));
@@ -109,14 +121,14 @@ async fn change(call: &Call, shown: &Shown, new: bool, upsert: bool) -> Result<R
 /// What is shown of the document. It is read before anything is written, so that a wrong one changes nothing.
 struct Shown {
     projection: Option<Projection>,
-    asked: AskedMeta,
+    asked: RequestedMeta,
 }
 
 impl Shown {
     fn parse(call: &Call) -> Result<Shown> {
         let fields = call.fields();
         let projection = fields.document("fields")?;
-        let asked = AskedMeta::of(projection);
+        let asked = RequestedMeta::of(projection);
         if asked.sort_key {
             return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
         }

@@ -2,10 +2,10 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::reply::{Reply, list};
-use crate::settings::Profile;
+use crate::protocol::error::Result;
+use crate::protocol::reply::{Reply, list};
+use crate::protocol::settings::Profile;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (service, local) = (&call.service, call.connection.local);

@@ -3,14 +3,14 @@
 use bson::{Document, Value};
 use mql::Code;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::reply::{Reply, list};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::{Reply, list};
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (written, lines) = match call.argument().as_str() {
         Some("*") => return Ok(Document::new().with("names", list(["global", "startupWarnings"])).into()),
-        Some("global") => call.service.journal.lines(),
+        Some("global") => call.service.recent_log.lines(),
         // The server refuses to start where others would warn.
         Some("startupWarnings") => (0, Vec::new()),
         Some(other) => {

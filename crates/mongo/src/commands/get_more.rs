@@ -7,15 +7,14 @@ use mql::Code;
 use tokio::time::{Instant, sleep_until};
 use transport::Work;
 
-use crate::access::{Answers, Batch};
-use crate::call::Call;
+use crate::access::{Batch, PipelineCursor};
 use crate::change_stream::{ChangeBatch, Stream};
-use crate::cursor_reply::{self, changes, more};
-use crate::cursors::{Cursor, Rest};
-use crate::dispatch::limited;
-use crate::error::{Error, Result};
-use crate::operations::Timer;
-use crate::reply::Reply;
+use crate::protocol::cancellation::Timer;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
+use crate::session::cursors::{Cursor, Remaining};
+use crate::statements::cursor_reply::{self, changes, more};
 
 /// How long it is waited for changes if the client does not say, and at most.
 const WAIT_MS: u64 = 1000;
@@ -38,20 +37,20 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         return Err(error);
     }
     let Cursor { rest, time_left, .. } = &mut *cursor;
-    let told = |batch: Batch| (batch.finished, batch.documents.len(), more(id, &namespace, &batch));
+    let replied = |batch: Batch| (batch.finished, batch.documents.len(), more(id, &namespace, &batch));
     let outcome = match rest {
-        Rest::Changes(stream) => news(call, id, stream, size).await.map(|batch| {
+        Remaining::Changes(stream) => news(call, id, stream, size).await.map(|batch| {
             (batch.finished, batch.documents.len(), changes(id, &namespace, "nextBatch", &batch))
         }),
-        Rest::List(list) => {
+        Remaining::List(list) => {
             let documents = cursor_reply::take(list, size);
-            Ok(told(Batch { documents, finished: list.is_empty() }))
+            Ok(replied(Batch { documents, finished: list.is_empty() }))
         }
-        Rest::Answers(answers) => {
-            // What has begun is not sent away: no driver asks for a batch again.
+        Remaining::Pipeline(pipeline_cursor) => {
+            // A cursor that has begun is never refused: no driver asks for a batch again.
             let tenant = call.connection.tenant();
-            let _permit = call.service.settings.admission.enter_in_the_end(tenant, Work::Query).await;
-            call.blocking(|| next_in_time(call, answers, time_left, size)).map(told)
+            let _permit = call.service.settings.admission.enter_unbounded(tenant, Work::Query).await;
+            call.blocking(|| next_in_time(call, pipeline_cursor, time_left, size)).map(replied)
         }
     };
     let (finished, count, reply) = outcome.inspect_err(|_| call.service.cursors.finish(id))?;
@@ -66,27 +65,27 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(reply)
 }
 
-/// The next changes; if there are none it waits for some, for as long as the client says.
+/// Returns the next changes; if there are none, waits for some as long as the client says.
 async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) -> Result<ChangeBatch> {
     let wait = call.fields().integer("maxTimeMS")?.and_then(|millis| u64::try_from(millis).ok());
     let deadline = Instant::now() + Duration::from_millis(wait.unwrap_or(WAIT_MS).min(WAIT_MS_MAX));
     loop {
-        let batch = call.blocking(|| stream.batch(&call.room, &call.context(), size))?;
+        let batch = call.blocking(|| stream.batch(&call.executor, &call.context(), size))?;
         if batch.finished || !batch.documents.is_empty() {
             return Ok(batch);
         }
         // A pause comes before every look: news of others' collections are news as well, and must not keep it running.
         loop {
-            if call.brake.pulled.load(Ordering::Acquire) {
+            if call.cancellation.flag.load(Ordering::Acquire) {
                 return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
             }
             let is_over = Instant::now() >= deadline || call.service.is_stopping();
-            if is_over || call.service.cursors.is_doomed(id) {
+            if is_over || call.service.cursors.is_killed(id) {
                 return Ok(batch);
             }
             let rests = Instant::now();
             sleep_until((rests + LOOK_PAUSE).min(deadline)).await;
-            call.room.meter().waits(rests.elapsed());
+            call.executor.meter().note_wait(rests.elapsed());
             if stream.has_news(&call.engine)? {
                 break;
             }
@@ -94,22 +93,22 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
     }
 }
 
-/// The next documents, within what is left of the time limit of the command that opened the cursor.
+/// Returns the next documents, within what is left of the time limit of the command that opened the cursor.
 fn next_in_time(
     call: &Call,
-    answers: &mut Answers,
+    pipeline_cursor: &mut PipelineCursor,
     time_left: &mut Option<Duration>,
     size: Option<usize>,
 ) -> Result<Batch> {
     let started = Instant::now();
-    let limit = time_left.map(|left| limited(call, left)).transpose()?.flatten();
-    let _timer = limit.map(|left| Timer::start(left, call.brake.clone()));
-    let batch = answers.batch(&call.room, &mut call.context(), size);
+    let limit = time_left.map(|left| call.limited(left)).transpose()?.flatten();
+    let _timer = limit.map(|left| Timer::start(left, call.cancellation.clone()));
+    let batch = pipeline_cursor.batch(&call.executor, &mut call.context(), size);
     *time_left = time_left.map(|left| left.saturating_sub(started.elapsed()));
     batch
 }
 
-/// Only the owner goes on with a cursor, and by the name of its collection.
+/// Refuses a cursor of another owner, or another collection.
 fn check(call: &Call, cursor: &Cursor, id: i64, namespace: &str) -> Result<()> {
     if cursor.namespace != namespace {
         let text = format!(
@@ -136,7 +135,7 @@ fn check(call: &Call, cursor: &Cursor, id: i64, namespace: &str) -> Result<()> {
         };
         return Err(Error::location(code, text));
     }
-    let awaits = matches!(cursor.rest, Rest::Changes(_));
+    let awaits = matches!(cursor.rest, Remaining::Changes(_));
     if !awaits && call.fields().integer("maxTimeMS")?.is_some_and(|limit| limit != 0) {
         let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
         return Err(Error::bad_value(text));

@@ -3,11 +3,11 @@
 use bson::{Document, ValueRef};
 use mql::Code;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::fields::{Fields, is_generic};
-use crate::parameters;
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::{Fields, is_generic};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
+use crate::service::parameters;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (all, details) = wanted(call.argument())?;

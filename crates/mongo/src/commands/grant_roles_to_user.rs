@@ -1,11 +1,11 @@
 //! `grantRolesToUser`.
 
 use crate::auth::User;
-use crate::call::Call;
 use crate::commands::create_user::{name, roles};
 use crate::commands::update_user::change_user;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();

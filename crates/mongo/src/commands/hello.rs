@@ -1,15 +1,15 @@
 //! `hello`, also spelled `isMaster` and `ismaster`: what this server is and can do. The first thing any client asks.
 
-use bson::{Document, DocumentRef, ObjectId, RawDocument, Value, ValueRef};
+use bson::{Document, ObjectId, RawDocument, Value, ValueRef};
 
 use crate::auth::Mechanism;
-use crate::call::Call;
 use crate::commands::sasl_start;
-use crate::error::Result;
-use crate::fields::Fields;
-use crate::limits::{DOCUMENT_BYTES, MESSAGE_BYTES, SESSION_MINUTES, WRITE_BATCH};
-use crate::reply::{Reply, list};
-use crate::settings::Profile;
+use crate::protocol::error::Result;
+use crate::protocol::fields::Fields;
+use crate::protocol::limits::{DOCUMENT_BYTES, MESSAGE_BYTES, SESSION_MINUTES, WRITE_BATCH};
+use crate::protocol::reply::{Reply, list};
+use crate::protocol::settings::Profile;
+use crate::service::call::Call;
 use crate::wire::Compressor;
 
 /// The wire protocol of version 8.0.
@@ -22,7 +22,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     if fields.is_set("helloOk")? {
         answer.push("helloOk", true);
     }
-    answer.push(if call.spelled() == "hello" { "isWritablePrimary" } else { "ismaster" }, true);
+    answer.push(if call.spelled() == call.command.name { "isWritablePrimary" } else { "ismaster" }, true);
     describe_role(call, &mut answer);
     answer.push("maxBsonObjectSize", DOCUMENT_BYTES as i32);
     answer.push("maxMessageSizeBytes", MESSAGE_BYTES as i32);
@@ -41,14 +41,14 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         answer.push("saslSupportedMechs", mechanisms);
     }
     if let Some(first) = fields.document("speculativeAuthenticate")?
-        && let Some(step) = speculate(call, first)
+        && let Some(step) = sasl_start::speculate(call, first)
     {
         answer.push("speculativeAuthenticate", step);
     }
     Ok(answer.into())
 }
 
-/// How the user whom the client asks about may authenticate.
+/// How the user that the client names may authenticate.
 fn supported_mechanisms(call: &Call, fields: Fields<'_>) -> Result<Option<Value>> {
     let Some((database, user)) = fields.text("saslSupportedMechs")?.and_then(|name| name.split_once('.'))
     else {
@@ -56,13 +56,6 @@ fn supported_mechanisms(call: &Call, fields: Fields<'_>) -> Result<Option<Value>
     };
     let mechanisms = call.service.users().mechanisms(user, database)?;
     Ok(mechanisms.map(|mechanisms| list(mechanisms.into_iter().map(Mechanism::name))))
-}
-
-/// The first step of an authentication that came along. Whatever is wrong with it, the client finds out when it tries again.
-fn speculate(call: &Call, first: DocumentRef<'_>) -> Option<Document> {
-    first.get("saslStart")?;
-    let database = first.get("db").and_then(ValueRef::as_str).unwrap_or("admin");
-    sasl_start::begin(call, Fields::new("saslStart", first), database).ok()
 }
 
 /// What the client says about itself in its first hello.
@@ -106,7 +99,7 @@ fn describe_role(call: &Call, answer: &mut Document) {
 /// There is one member and it never changes its role, so there was one election.
 const ELECTION: ObjectId = ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-/// The name under which this client can reach us: the configured one, the one it dialled, or the address it reached.
+/// Returns the name under which this client can reach us: the configured one, the one it dialled, or the address it reached.
 pub(super) fn advertised(call: &Call) -> String {
     let local = call.connection.local;
     match (&call.service.settings.advertise, &call.connection.server_name) {
@@ -116,7 +109,7 @@ pub(super) fn advertised(call: &Call) -> String {
     }
 }
 
-/// The compressors that both sides know, in the client's order.
+/// Returns the compressors that both sides know, in the client's order.
 fn compression(fields: Fields<'_>) -> Result<Vec<&str>> {
     let offered = fields.array("compression")?;
     let names = offered.iter().flat_map(|offered| offered.iter()).filter_map(ValueRef::as_str);

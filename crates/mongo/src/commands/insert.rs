@@ -4,12 +4,12 @@ use bson::{Document, RawDocument, Timestamp};
 use mql::Code;
 use mql::update::prepare_insert;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
-use crate::statements::{Validator, WRITE_OPTIONS, check_batch, new_id};
-use crate::write_errors::{WriteErrors, is_fatal, is_throttled};
+use crate::access::{Validator, catalog};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::protocol::write_errors::{WriteErrors, is_fatal, is_throttled};
+use crate::service::call::Call;
+use crate::statements::{WRITE_OPTIONS, check_batch, new_id};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -47,7 +47,7 @@ pub(super) async fn insert(
     catalog::refuse_system(batch.database, batch.name)?;
     match attempt(call, batch, documents).await {
         // The collection was dropped between the look and the write: a new one appears.
-        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => {
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.executor.is_transaction() => {
             attempt(call, batch, documents).await
         }
         outcome => outcome,
@@ -56,19 +56,19 @@ pub(super) async fn insert(
 
 async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> Result<(usize, WriteErrors)> {
     let bypass = call.fields().is_set("bypassDocumentValidation")?;
-    let collection = catalog::for_write(&call.room, batch.database, batch.name)?;
+    let collection = catalog::for_write(&call.executor, batch.database, batch.name)?;
     let validator = Validator::of(&collection, bypass)?;
-    // Who restores what was stored elsewhere wants it as it was.
+    // A restore of what was stored elsewhere keeps it as it was.
     let now = (!call.fields().is_set("bypassEmptyTsReplacement")?).then_some(call.timestamp);
     let (drafts, positions, errors) = prepare(call, batch, documents, &validator, now)?;
     let receipts = call.receipts(positions.iter().map(|position| *position as i32).collect());
-    let outcomes = call.room.insert(&collection, drafts, batch.ordered, receipts).await?;
+    let outcomes = call.executor.insert(&collection, drafts, batch.ordered, receipts).await?;
     let mut inserted = 0;
     let mut failures = WriteErrors::default();
     for (outcome, position) in outcomes.into_iter().zip(positions) {
         match outcome {
             Ok(()) => inserted += 1,
-            Err(error) if is_fatal(&error, call.room.is_transaction()) => return Err(error),
+            Err(error) if is_fatal(&error, call.executor.is_transaction()) => return Err(error),
             Err(error) if is_throttled(&error, inserted, &failures) => return Err(error),
             Err(error) => failures.push(position, error),
         }
@@ -79,7 +79,7 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
     Ok((inserted, failures))
 }
 
-/// The documents that may be stored, with their positions, and what is wrong with the others. A document that cannot be
+/// Returns the documents that may be stored, with their positions, and what is wrong with the others. A document that cannot be
 /// stored is refused before the store hears of it; an ordered insert ends there. A command that is stopped stores nothing.
 fn prepare(
     call: &Call,
@@ -96,7 +96,7 @@ fn prepare(
             .map_err(Error::from)
             .and_then(|draft| match validator.check_insert(&draft, &context) {
                 Ok(()) => Ok(draft),
-                Err(error) => Err(validator.explained(error.into(), call.room.details(), &context)),
+                Err(error) => Err(validator.explained(error.into(), call.executor.details(), &context)),
             });
         match prepared {
             Ok(draft) => {

@@ -1,11 +1,11 @@
-//! `killAllSessions`: ends the sessions of the named users, or everybody's, and what runs in them.
+//! `killAllSessions`: ends the sessions of the named users, or of all, and what runs in them.
 
 use bson::ValueRef;
 
 use crate::auth;
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let Some(items) = call.argument().as_array() else {

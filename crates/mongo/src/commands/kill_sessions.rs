@@ -1,9 +1,9 @@
 //! `killSessions`: ends the caller's sessions of these ids, or all of them, and what runs in them.
 
-use crate::call::Call;
 use crate::commands::end_sessions::named;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (named, own) = (named(call)?, call.connection.user_digest());

@@ -3,11 +3,11 @@
 use bson::{Document, Value};
 use mql::filter::{Filter, Settings};
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::Result;
-use crate::reply::Reply;
-use crate::rights::{Action, Need};
+use crate::access::catalog;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::rights::{Action, Privilege};
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -17,11 +17,11 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let filter = Filter::parse(fields.document("filter")?.unwrap_or(none.view()), &Settings::default())?;
     let context = call.context();
     let (mut databases, mut total) = (Vec::new(), 0);
-    // Whoever may not see all of them sees those that it may read.
-    let all =
-        call.rights.allow(&Need::cluster(Action::ListDatabases)) && !fields.is_set("authorizedDatabases")?;
+    // A client that may not see all of them sees those that it may read.
+    let all = call.rights.allow(&Privilege::cluster(Action::ListDatabases))
+        && !fields.is_set("authorizedDatabases")?;
     for database in call.engine.collection_databases() {
-        if !all && !call.rights.allow(&Need::on(&database.name, Action::Find)) {
+        if !all && !call.rights.allow(&Privilege::on(&database.name, Action::Find)) {
             continue;
         }
         let is_empty = call.engine.collections(&database.name).is_empty();

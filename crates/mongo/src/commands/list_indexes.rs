@@ -2,12 +2,12 @@
 
 use bson::{Document, RawDocument};
 
-use crate::call::Call;
-use crate::catalog;
-use crate::cursor_reply::{self, Opening};
-use crate::error::Result;
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::Result;
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
+use crate::statements::cursor_reply::{self, Opening};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();

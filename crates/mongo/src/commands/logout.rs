@@ -1,8 +1,8 @@
-//! `logout`: forgets who has authenticated on this connection.
+//! `logout`: forgets the identity of this connection.
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     call.connection.client.lock().identity = None;

@@ -1,14 +1,15 @@
 //! The one table of what this front end understands, one file per command.
 //!
-//! A row says who may run a command, where, whether it writes, what it is in a transaction, and whether the audit log has it; the dispatcher does the rest.
-//! `listCommands` shows this table.
+//! A row says who may run a command, where, whether it writes, what it is in a transaction, whether the audit log and version 1
+//! of the API have it, and in braces what is particular about it (`service::command`); the dispatcher does the rest.
+//! `listCommands` shows this table. Nothing else in this crate decides by a command's name.
 
 #![allow(clippy::unused_async, reason = "all commands have one shape")]
 
 mod abort_transaction;
-pub(crate) mod aggregate;
+mod aggregate;
 mod authenticate;
-pub(crate) mod build_info;
+mod build_info;
 mod bulk_write;
 mod coll_mod;
 mod coll_stats;
@@ -19,7 +20,7 @@ mod count;
 mod create;
 mod create_indexes;
 mod create_user;
-pub(crate) mod current_op;
+mod current_op;
 mod custom_action;
 mod db_stats;
 mod delete;
@@ -55,6 +56,9 @@ mod list_databases;
 mod list_indexes;
 mod log_rotate;
 mod logout;
+#[cfg(test)]
+mod named_elsewhere;
+pub(crate) mod needs;
 mod ping;
 mod profile;
 mod refresh_sessions;
@@ -76,100 +80,23 @@ mod users_info;
 mod validate;
 mod whatsmyuri;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use telemetry::OperationId;
+use transport::Work;
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::reply::Reply;
-use crate::rights::{self, Action, Need};
-
-/// What a handler comes to.
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply>> + Send + 'a>>;
-
-/// Runs a command.
-pub(crate) type Handler = for<'a> fn(&'a mut Call) -> Running<'a>;
-
-/// Who may run a command.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Access {
-    /// Everybody, also before authentication.
-    Everybody,
-    /// Whoever has authenticated, where that is required.
-    Users,
-    /// Whose roles allow this in the command's database.
-    Database(Action),
-    /// Whose roles allow this on the server.
-    Cluster(Action),
-    /// Whose roles allow what it needs, which depends on what it asks for.
-    Asked(fn(&Call) -> Result<Vec<Need>>),
-}
-
-/// Where a command may be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// On any database.
-    Anywhere,
-    /// On `admin` alone.
-    Admin,
-}
-
-/// What a command does to data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Nothing.
-    Reads,
-    /// It may change something: it takes a write concern and gets a time of its own.
-    Writes,
-}
-
-/// What a command is in a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InTransaction {
-    /// It may be part of one.
-    Allowed,
-    /// It may be part of one that has begun.
-    AllowedLater,
-    /// It may not.
-    Refused,
-    /// It ends one.
-    Ends,
-}
-
-/// Which of its runs the audit log has. Refusals of every command are in it besides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audit {
-    /// All: it changes something other than documents.
-    Audited,
-    /// The last step of an authentication that succeeds.
-    SignIn,
-    /// None: it reads, or is about documents and what is computed from them.
-    Unaudited,
-}
-
-/// One row of the table.
-pub(crate) struct Command {
-    pub(crate) name: &'static str,
-    /// Other spellings.
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) access: Access,
-    pub(crate) place: Place,
-    pub(crate) effect: Effect,
-    pub(crate) transaction: InTransaction,
-    pub(crate) audit: Audit,
-    /// What `listCommands` says about it.
-    pub(crate) help: &'static str,
-    pub(crate) run: Handler,
-}
+use crate::diagnostics::operation_kind::OperationKind;
+use crate::rights::Action;
+use crate::service::command::{
+    Access, ApiVersion, Audit, AuditDetails, Availability, CollectionName, Command, Effect,
+    LastRequestStatistics, OpQuery, OutsideApi, QueryLog, RunsOn, SnapshotRead, TimeLimit, Traits,
+};
+use crate::session::InTransaction;
 
 macro_rules! access {
-    (Everybody) => {
-        Access::Everybody
+    (Public) => {
+        Access::Public
     };
-    (Users) => {
-        Access::Users
+    (Authenticated) => {
+        Access::Authenticated
     };
     (Database $action:ident) => {
         Access::Database(Action::$action)
@@ -177,23 +104,25 @@ macro_rules! access {
     (Cluster $action:ident) => {
         Access::Cluster(Action::$action)
     };
-    (Asked $needs:ident) => {
-        Access::Asked(rights::$needs)
+    (Computed $needs:ident) => {
+        Access::Computed(needs::$needs)
     };
 }
 
 macro_rules! commands {
-    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $(($what:ident))? $place:ident $effect:ident $transaction:ident $audit:ident $help:literal;)*) => {
+    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $(($what:ident))? $runs_on:ident $effect:ident $transaction:ident $audit:ident $api:ident $help:literal $({$($trait:ident: $value:expr,)*})?;)*) => {
         static COMMANDS: &[Command] = &[$(
             Command {
                 name: $name,
                 aliases: &[$($($alias),*)?],
                 access: access!($access $($what)?),
-                place: Place::$place,
+                runs_on: RunsOn::$runs_on,
                 effect: Effect::$effect,
                 transaction: InTransaction::$transaction,
                 audit: Audit::$audit,
+                api: ApiVersion::$api,
                 help: $help,
+                traits: Traits { $($($trait: $value,)*)? ..Traits::USUAL },
                 run: |call| Box::pin($module::run(call)),
             },
         )*];
@@ -201,80 +130,166 @@ macro_rules! commands {
 }
 
 commands! {
-    hello "hello" ["isMaster", "ismaster"] Everybody Anywhere Reads Refused Unaudited "says what this server is and can do";
-    ping "ping" Everybody Anywhere Reads Refused Unaudited "answers";
-    build_info "buildInfo" ["buildinfo"] Everybody Anywhere Reads Refused Unaudited "says which version this is";
+    hello "hello" ["isMaster", "ismaster"] Public Anywhere Reads Refused Unaudited One "describes this server and what it supports" {
+        op_query: OpQuery::Accepted,
+    };
+    ping "ping" Public Anywhere Reads Refused Unaudited One "checks that the server answers";
+    build_info "buildInfo" ["buildinfo"] Public Anywhere Reads Refused Unaudited None "shows the version of the server";
 
-    sasl_start "saslStart" Everybody Anywhere Reads Refused SignIn "begins an authentication";
-    sasl_continue "saslContinue" Everybody Anywhere Reads Refused SignIn "goes on with an authentication";
-    authenticate "authenticate" Everybody Anywhere Reads Refused Unaudited "authentication by certificate, which is not offered";
-    logout "logout" Everybody Anywhere Reads Refused Unaudited "forgets who has authenticated on this connection";
-    start_session "startSession" Users Anywhere Reads Refused Unaudited "makes a session";
-    end_sessions "endSessions" Everybody Anywhere Reads Refused Unaudited "ends sessions";
-    refresh_sessions "refreshSessions" Users Anywhere Reads Refused Unaudited "keeps sessions alive";
-    kill_sessions "killSessions" Users Anywhere Reads Refused Unaudited "ends sessions and what runs in them";
-    kill_all_sessions "killAllSessions" Cluster(KillAnySession) Anywhere Reads Refused Audited "ends the sessions of users and what runs in them";
-    kill_all_sessions_by_pattern "killAllSessionsByPattern" Cluster(KillAnySession) Anywhere Reads Refused Audited "ends the sessions that fit and what runs in them";
-    create_user "createUser" Asked(create_user) Anywhere Writes Refused Audited "makes a user";
-    update_user "updateUser" Asked(update_user) Anywhere Writes Refused Audited "changes a user";
-    drop_user "dropUser" Database(DropUser) Anywhere Writes Refused Audited "removes a user";
-    drop_all_users_from_database "dropAllUsersFromDatabase" Database(DropUser) Anywhere Writes Refused Audited "removes all users of a database";
-    grant_roles_to_user "grantRolesToUser" Asked(grant_roles) Anywhere Writes Refused Audited "gives roles to a user";
-    revoke_roles_from_user "revokeRolesFromUser" Asked(revoke_roles) Anywhere Writes Refused Audited "takes roles from a user";
-    users_info "usersInfo" Asked(users_info) Anywhere Reads Refused Unaudited "shows users";
-    roles_info "rolesInfo" Asked(roles_info) Anywhere Reads Refused Unaudited "shows roles";
+    sasl_start "saslStart" Public Anywhere Reads Refused SignIn One "begins an authentication";
+    sasl_continue "saslContinue" Public Anywhere Reads Refused SignIn One "continues an authentication";
+    authenticate "authenticate" Public Anywhere Reads Refused Unaudited One "authentication by certificate, which is not offered";
+    logout "logout" Public Anywhere Reads Refused Unaudited One "logs out of this connection";
+    start_session "startSession" Authenticated Anywhere Reads Refused Unaudited None "starts a session";
+    end_sessions "endSessions" Public Anywhere Reads Refused Unaudited One "ends sessions";
+    refresh_sessions "refreshSessions" Authenticated Anywhere Reads Refused Unaudited One "renews sessions";
+    kill_sessions "killSessions" Authenticated Anywhere Reads Refused Unaudited One "ends sessions and what runs in them";
+    kill_all_sessions "killAllSessions" Cluster(KillAnySession) Anywhere Reads Refused Audited None "ends the sessions of users and what runs in them";
+    kill_all_sessions_by_pattern "killAllSessionsByPattern" Cluster(KillAnySession) Anywhere Reads Refused Audited None "ends the sessions that match a pattern and what runs in them";
+    create_user "createUser" Computed(create_user) Anywhere Writes Refused Audited None "creates a user" {
+        audit_details: AuditDetails::Roles,
+    };
+    update_user "updateUser" Computed(update_user) Anywhere Writes Refused Audited None "changes a user" {
+        audit_details: AuditDetails::Roles,
+    };
+    drop_user "dropUser" Database(DropUser) Anywhere Writes Refused Audited None "deletes a user";
+    drop_all_users_from_database "dropAllUsersFromDatabase" Database(DropUser) Anywhere Writes Refused Audited None "deletes all users of a database";
+    grant_roles_to_user "grantRolesToUser" Computed(grant_roles) Anywhere Writes Refused Audited None "grants roles to a user" {
+        audit_details: AuditDetails::Roles,
+    };
+    revoke_roles_from_user "revokeRolesFromUser" Computed(revoke_roles) Anywhere Writes Refused Audited None "revokes roles from a user" {
+        audit_details: AuditDetails::Roles,
+    };
+    users_info "usersInfo" Computed(users_info) Anywhere Reads Refused Unaudited None "shows users";
+    roles_info "rolesInfo" Computed(roles_info) Anywhere Reads Refused Unaudited None "shows roles";
 
-    server_status "serverStatus" Cluster(ServerStatus) Anywhere Reads Refused Unaudited "shows figures of this process";
-    get_parameter "getParameter" Cluster(GetParameter) Anywhere Reads Refused Unaudited "shows parameters";
-    set_parameter "setParameter" Cluster(SetParameter) Admin Reads Refused Audited "sets parameters";
-    host_info "hostInfo" Cluster(HostInfo) Anywhere Reads Refused Unaudited "describes the machine";
-    connection_status "connectionStatus" Everybody Anywhere Reads Refused Unaudited "says who has authenticated";
-    whatsmyuri "whatsmyuri" Everybody Anywhere Reads Refused Unaudited "says which address the client has";
-    get_log "getLog" Cluster(GetLog) Admin Reads Refused Unaudited "shows the last lines of the log";
-    get_cmd_line_opts "getCmdLineOpts" Cluster(GetCmdLineOpts) Admin Reads Refused Unaudited "says how the server was started";
-    list_commands "listCommands" Everybody Anywhere Reads Refused Unaudited "shows this table";
-    top "top" Cluster(Top) Admin Reads Refused Unaudited "says how much collections are used";
-    current_op "currentOp" Asked(current_op) Admin Reads Refused Unaudited "shows the commands that run";
-    kill_op "killOp" Asked(kill_op) Admin Reads Refused Audited "stops a command that runs";
-    repl_set_get_status "replSetGetStatus" Cluster(ReplSetGetStatus) Admin Reads Refused Unaudited "describes the replica set";
-    repl_set_get_config "replSetGetConfig" Cluster(ReplSetGetConfig) Admin Reads Refused Unaudited "shows the configuration of the replica set";
-    get_last_request_statistics "getLastRequestStatistics" Users Anywhere Reads Refused Unaudited "says what the previous command cost";
-    get_default_rw_concern "getDefaultRWConcern" Cluster(GetDefaultRwConcern) Admin Reads Refused Unaudited "shows the concerns that hold by default";
-    log_rotate "logRotate" Cluster(LogRotate) Admin Reads Refused Audited "begins a new page of the log";
-    fsync "fsync" Cluster(Fsync) Admin Reads Refused Audited "makes everything durable";
-    profile "profile" Database(EnableProfiler) Anywhere Reads Refused Unaudited "shows that the profiler is off";
-    list_databases "listDatabases" Asked(list_databases) Admin Reads Refused Unaudited "lists databases";
-    list_collections "listCollections" Asked(list_collections) Anywhere Reads Refused Unaudited "lists the collections of a database";
-    create "create" Asked(create) Anywhere Writes Allowed Audited "makes a collection or a view";
-    drop "drop" Database(DropCollection) Anywhere Writes Refused Audited "removes a collection";
-    drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused Audited "removes a database";
-    rename_collection "renameCollection" Asked(rename_collection) Admin Writes Refused Audited "gives a collection another name";
-    list_indexes "listIndexes" Database(ListIndexes) Anywhere Reads Refused Unaudited "lists the indexes of a collection";
-    create_indexes "createIndexes" Database(CreateIndex) Anywhere Writes Allowed Audited "makes indexes";
-    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused Audited "removes indexes";
-    coll_mod "collMod" Asked(change_view) Anywhere Writes Refused Audited "changes a collection or an index";
-    coll_stats "collStats" ["collstats"] Database(CollStats) Anywhere Reads Refused Unaudited "shows sizes of a collection";
-    db_stats "dbStats" ["dbstats"] Database(DbStats) Anywhere Reads Refused Unaudited "shows sizes of a database";
-    validate "validate" Database(Validate) Anywhere Reads Refused Unaudited "checks what is stored of a collection";
-    custom_action "customAction" Asked(custom_action) Anywhere Writes Refused Audited "sets throughput, shard keys and indexes";
-    search_indexes "createSearchIndexes" Database(CreateIndex) Anywhere Reads Refused Unaudited "search indexes, which are not offered";
-    search_indexes "updateSearchIndex" Database(CreateIndex) Anywhere Reads Refused Unaudited "search indexes, which are not offered";
-    search_indexes "dropSearchIndex" Database(DropIndex) Anywhere Reads Refused Unaudited "search indexes, which are not offered";
-    insert "insert" Asked(insert) Anywhere Writes Allowed Unaudited "stores documents";
-    find "find" Database(Find) Anywhere Reads Allowed Unaudited "finds documents";
-    get_more "getMore" Asked(get_more) Anywhere Reads Allowed Unaudited "goes on with a cursor";
-    kill_cursors "killCursors" Users Anywhere Reads AllowedLater Unaudited "closes cursors";
-    update "update" Asked(update) Anywhere Writes Allowed Unaudited "changes documents";
-    delete "delete" Database(Remove) Anywhere Writes Allowed Unaudited "deletes documents";
-    find_and_modify "findAndModify" ["findandmodify"] Asked(find_and_modify) Anywhere Writes Allowed Unaudited "changes one document and shows it";
-    bulk_write "bulkWrite" Asked(bulk_write) Admin Writes Allowed Unaudited "stores, changes and deletes documents of several collections";
-    count "count" Database(Find) Anywhere Reads Refused Unaudited "counts documents";
-    distinct "distinct" Database(Find) Anywhere Reads Allowed Unaudited "finds the different values of a field";
-    aggregate "aggregate" Asked(aggregate) Anywhere Writes Allowed Unaudited "runs a pipeline";
-    explain "explain" Asked(explain) Anywhere Reads Refused Unaudited "shows how a command would find its documents";
-    commit_transaction "commitTransaction" Users Admin Writes Ends Unaudited "makes the writes of a transaction durable and seen";
-    abort_transaction "abortTransaction" Users Admin Writes Ends Unaudited "forgets the writes of a transaction";
-    configure_fail_point "configureFailPoint" Cluster(SetParameter) Admin Reads Refused Audited "makes commands fail, for tests";
+    server_status "serverStatus" Cluster(ServerStatus) Anywhere Reads Refused Unaudited None "shows figures of this process";
+    get_parameter "getParameter" Cluster(GetParameter) Anywhere Reads Refused Unaudited None "shows parameters";
+    set_parameter "setParameter" Cluster(SetParameter) Admin Reads Refused Audited None "sets parameters" {
+        audit_details: AuditDetails::Parameters,
+    };
+    host_info "hostInfo" Cluster(HostInfo) Anywhere Reads Refused Unaudited None "describes the machine";
+    connection_status "connectionStatus" Public Anywhere Reads Refused Unaudited None "shows the authenticated users";
+    whatsmyuri "whatsmyuri" Public Anywhere Reads Refused Unaudited None "shows the address of the client";
+    get_log "getLog" Cluster(GetLog) Admin Reads Refused Unaudited None "shows the last lines of the log";
+    get_cmd_line_opts "getCmdLineOpts" Cluster(GetCmdLineOpts) Admin Reads Refused Unaudited None "shows the options that the server was started with";
+    list_commands "listCommands" Public Anywhere Reads Refused Unaudited None "lists the commands";
+    top "top" Cluster(Top) Admin Reads Refused Unaudited None "shows how much each collection is used";
+    current_op "currentOp" Computed(current_op) Admin Reads Refused Unaudited None "shows the running commands";
+    kill_op "killOp" Computed(kill_op) Admin Reads Refused Audited None "stops a running command";
+    repl_set_get_status "replSetGetStatus" Cluster(ReplSetGetStatus) Admin Reads Refused Unaudited None "describes the replica set";
+    repl_set_get_config "replSetGetConfig" Cluster(ReplSetGetConfig) Admin Reads Refused Unaudited None "shows the configuration of the replica set";
+    get_last_request_statistics "getLastRequestStatistics" Authenticated Anywhere Reads Refused Unaudited None "shows what the previous command cost" {
+        last_request: LastRequestStatistics::NotRecorded,
+    };
+    get_default_rw_concern "getDefaultRWConcern" Cluster(GetDefaultRwConcern) Admin Reads Refused Unaudited None "shows the default read and write concerns";
+    log_rotate "logRotate" Cluster(LogRotate) Admin Reads Refused Audited None "rotates the log";
+    fsync "fsync" Cluster(Fsync) Admin Reads Refused Audited None "makes everything durable";
+    profile "profile" Database(EnableProfiler) Anywhere Reads Refused Unaudited None "shows that the profiler is off";
+    list_databases "listDatabases" Computed(list_databases) Admin Reads Refused Unaudited One "lists databases";
+    list_collections "listCollections" Computed(list_collections) Anywhere Reads Refused Unaudited One "lists the collections of a database";
+    create "create" Computed(create) Anywhere Writes Allowed Audited One "creates a collection or a view";
+    drop "drop" Database(DropCollection) Anywhere Writes Refused Audited One "drops a collection";
+    drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused Audited One "drops a database";
+    rename_collection "renameCollection" Computed(rename_collection) Admin Writes Refused Audited None "renames a collection";
+    list_indexes "listIndexes" Database(ListIndexes) Anywhere Reads Refused Unaudited One "lists the indexes of a collection";
+    create_indexes "createIndexes" Database(CreateIndex) Anywhere Writes Allowed Audited One "creates indexes" {
+        audit_details: AuditDetails::NewIndexes,
+        outside_api: OutsideApi::TextIndexes,
+        queue: Some(Work::Query),
+    };
+    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused Audited One "drops indexes";
+    coll_mod "collMod" Computed(change_view) Anywhere Writes Refused Audited One "changes a collection or an index" {
+        audit_details: AuditDetails::ChangedIndex,
+    };
+    coll_stats "collStats" ["collstats"] Database(CollStats) Anywhere Reads Refused Unaudited None "shows sizes of a collection" {
+        queue: Some(Work::Query),
+    };
+    db_stats "dbStats" ["dbstats"] Database(DbStats) Anywhere Reads Refused Unaudited None "shows sizes of a database" {
+        queue: Some(Work::Query),
+    };
+    validate "validate" Database(Validate) Anywhere Reads Refused Unaudited None "checks what is stored of a collection" {
+        queue: Some(Work::Query),
+    };
+    custom_action "customAction" Computed(custom_action) Anywhere Writes Refused Audited None "sets throughput, shard keys and indexes";
+    search_indexes "createSearchIndexes" Database(CreateIndex) Anywhere Reads Refused Unaudited None "search indexes, which are not offered";
+    search_indexes "updateSearchIndex" Database(CreateIndex) Anywhere Reads Refused Unaudited None "search indexes, which are not offered";
+    search_indexes "dropSearchIndex" Database(DropIndex) Anywhere Reads Refused Unaudited None "search indexes, which are not offered";
+    insert "insert" Computed(insert) Anywhere Writes Allowed Unaudited One "inserts documents" {
+        kind: OperationKind::Insert,
+        outside_api: OutsideApi::Fields(&["collectionUUID", "encryptionInformation"]),
+        queue: Some(Work::Brief),
+    };
+    find "find" Database(Find) Anywhere Reads Allowed Unaudited One "finds documents" {
+        explain: Some(explain::find),
+        kind: OperationKind::Query,
+        outside_api: OutsideApi::Fields(find::OUTSIDE_API),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Query),
+        snapshot_read: SnapshotRead::Allowed,
+        time_limit: TimeLimit::ClientAndOperator,
+    };
+    get_more "getMore" Computed(get_more) Anywhere Reads Allowed Unaudited One "returns the next batch of a cursor" {
+        collection: CollectionName::Field("collection"),
+        kind: OperationKind::GetMore,
+        snapshot_read: SnapshotRead::Allowed,
+        time_limit: TimeLimit::Handler,
+    };
+    kill_cursors "killCursors" Authenticated Anywhere Reads AllowedLater Unaudited One "closes cursors";
+    update "update" Computed(update) Anywhere Writes Allowed Unaudited One "updates documents" {
+        explain: Some(explain::update),
+        kind: OperationKind::Update,
+        outside_api: OutsideApi::Fields(&["collectionUUID", "encryptionInformation", "runtimeConstants"]),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Statement),
+    };
+    delete "delete" Database(Remove) Anywhere Writes Allowed Unaudited One "deletes documents" {
+        explain: Some(explain::delete),
+        kind: OperationKind::Delete,
+        outside_api: OutsideApi::Fields(&["collectionUUID", "encryptionInformation", "runtimeConstants"]),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Statement),
+    };
+    find_and_modify "findAndModify" ["findandmodify"] Computed(find_and_modify) Anywhere Writes Allowed Unaudited One "updates or deletes one document and returns it" {
+        explain: Some(explain::find_and_modify),
+        outside_api: OutsideApi::Fields(find_and_modify::OUTSIDE_API),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Statement),
+    };
+    bulk_write "bulkWrite" Computed(bulk_write) Admin Writes Allowed Unaudited One "inserts, updates and deletes documents of several collections" {
+        queue: Some(Work::Statement),
+    };
+    count "count" Database(Find) Anywhere Reads Refused Unaudited One "counts documents" {
+        explain: Some(explain::count),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Query),
+        time_limit: TimeLimit::ClientAndOperator,
+    };
+    distinct "distinct" Database(Find) Anywhere Reads Allowed Unaudited None "finds the distinct values of a field" {
+        explain: Some(explain::distinct),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Query),
+        snapshot_read: SnapshotRead::Allowed,
+        time_limit: TimeLimit::ClientAndOperator,
+    };
+    aggregate "aggregate" Computed(aggregate) Anywhere Writes Allowed Unaudited One "runs a pipeline" {
+        explain: Some(explain::aggregate),
+        outside_api: OutsideApi::Fields(&["collectionUUID", "explain", "isMapReduceCommand", "runtimeConstants"]),
+        query_log: QueryLog::Queries,
+        queue: Some(Work::Query),
+        snapshot_read: SnapshotRead::Allowed,
+        time_limit: TimeLimit::ClientAndOperator,
+    };
+    explain "explain" Computed(explain) Anywhere Reads Refused Unaudited One "shows how a command would find its documents" {
+        query_log: QueryLog::QueriesOfArgument,
+        queue: Some(Work::Query),
+        time_limit: TimeLimit::ClientAndOperator,
+    };
+    commit_transaction "commitTransaction" Authenticated Admin Writes Ends Unaudited One "commits a transaction";
+    abort_transaction "abortTransaction" Authenticated Admin Writes Ends Unaudited One "aborts a transaction";
+    configure_fail_point "configureFailPoint" Cluster(SetParameter) Admin Reads Refused Audited None "makes commands fail, for tests" {
+        availability: Availability::TestCommands,
+    };
 }
 
 /// All commands.
@@ -282,12 +297,12 @@ pub(crate) fn all() -> &'static [Command] {
     COMMANDS
 }
 
-/// A command's place among the operations that figures are kept of.
+/// Returns a command's place among the operations that figures are kept of.
 pub(crate) fn operation(command: &'static Command) -> OperationId {
     COMMANDS.element_offset(command).map_or(OperationId::UNKNOWN, OperationId)
 }
 
-/// The command of that name.
+/// Returns the command of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name || command.aliases.contains(&name))
 }
@@ -305,6 +320,25 @@ mod tests {
             if command.transaction == InTransaction::Refused {
                 assert_eq!(command.audit, Audit::Audited, "{}", command.name);
             }
+        }
+    }
+
+    #[test]
+    fn what_waits_in_a_queue_is_what_users_run() {
+        let note_wait = |name| find(name).unwrap().traits.queue.is_some();
+        assert_eq!(COMMANDS.iter().filter(|command| command.traits.queue.is_some()).count(), 14);
+        for open in ["hello", "ping", "saslStart", "currentOp", "killOp", "serverStatus", "commitTransaction"]
+        {
+            assert!(!note_wait(open), "{open}");
+        }
+        assert!(!note_wait("getMore"), "it knows itself when it has work to do");
+    }
+
+    #[test]
+    fn only_what_version_1_of_the_api_has_can_lack_something_of_it() {
+        assert_eq!(COMMANDS.iter().filter(|command| command.api == ApiVersion::One).count(), 31);
+        for command in COMMANDS.iter().filter(|command| command.api == ApiVersion::None) {
+            assert_eq!(command.traits.outside_api, OutsideApi::Nothing, "{}", command.name);
         }
     }
 

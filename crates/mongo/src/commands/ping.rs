@@ -1,8 +1,8 @@
 //! `ping`.
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(_call: &mut Call) -> Result<Reply> {
     Ok(Reply::ok())

@@ -2,10 +2,10 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::fields::whole;
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::whole;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     match whole(call.argument()) {

@@ -1,9 +1,9 @@
 //! `refreshSessions`: the client still wants these.
 
-use crate::call::Call;
 use crate::commands::end_sessions::named;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     for id in named(call)? {

@@ -3,10 +3,10 @@
 use bson::ValueRef;
 use mql::Code;
 
-use crate::call::{Call, check_collection, check_database};
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::{Call, check_collection, check_database};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -22,7 +22,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (to_database, to_name) = split(to)?;
     catalog::refuse_system(database, name)?;
     catalog::refuse_system(to_database, to_name)?;
-    let Some(collection) = call.room.find_collection(database, name) else {
+    let Some(collection) = call.executor.find_collection(database, name) else {
         return Err(Error::new(
             Code::NAMESPACE_NOT_FOUND,
             format!("Source collection {from} does not exist"),

@@ -2,12 +2,12 @@
 
 use bson::Document;
 
-use crate::call::Call;
 use crate::commands::hello::advertised;
 use crate::commands::repl_set_get_status::not_replicated;
-use crate::error::Result;
-use crate::reply::{Reply, list};
-use crate::settings::Profile;
+use crate::protocol::error::Result;
+use crate::protocol::reply::{Reply, list};
+use crate::protocol::settings::Profile;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let Profile::ReplicaSet { name } = &call.service.settings.profile else {

@@ -3,11 +3,11 @@
 use bson::{Document, Value};
 use mql::Code;
 
-use crate::call::Call;
 use crate::commands::hello::advertised;
-use crate::error::{Error, Result};
-use crate::reply::{Reply, list};
-use crate::settings::Profile;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::{Reply, list};
+use crate::protocol::settings::Profile;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let Profile::ReplicaSet { name } = &call.service.settings.profile else {

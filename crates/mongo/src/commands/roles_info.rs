@@ -2,10 +2,10 @@
 
 use bson::{Document, Value, ValueRef};
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::reply::{Reply, list};
+use crate::protocol::error::Result;
+use crate::protocol::reply::{Reply, list};
 use crate::rights::{Role, privileges};
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let shows_built_in = call.fields().is_set("showBuiltinRoles")?;
@@ -21,7 +21,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(Document::new().with("roles", list(roles.iter().map(|role| show(role, shows_privileges)))).into())
 }
 
-/// A role that exists.
+/// Returns a role that exists.
 fn named(value: ValueRef<'_>, database: &str) -> Option<Role> {
     Role::parse(value, database).ok()
 }

@@ -2,10 +2,10 @@
 
 use mql::Code;
 
-use crate::call::Call;
 use crate::commands::sasl_start::take;
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     // Taken, not looked at: what fails is over.

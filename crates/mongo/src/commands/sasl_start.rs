@@ -1,25 +1,32 @@
 //! `saslStart`: the first step of an authentication.
 
-use bson::Document;
+use bson::{Document, DocumentRef, ValueRef};
 
 use crate::auth::{Conversation, Step};
-use crate::call::Call;
-use crate::error::Result;
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     call.connection.client.lock().conversation = None;
     Ok(begin(call, call.fields(), &call.database)?.into())
 }
 
-/// Begins a conversation, which replaces one that is under way.
-pub(super) fn begin(call: &Call, fields: Fields<'_>, database: &str) -> Result<Document> {
+/// Runs the first step of an authentication that came along. Whatever is wrong with it, the client finds out when it tries again.
+pub(super) fn speculate(call: &Call, first: DocumentRef<'_>) -> Option<Document> {
+    first.get("saslStart")?;
+    let database = first.get("db").and_then(ValueRef::as_str).unwrap_or("admin");
+    begin(call, Fields::new("saslStart", first), database).ok()
+}
+
+/// Begins a conversation, which replaces one that has begun before.
+fn begin(call: &Call, fields: Fields<'_>, database: &str) -> Result<Document> {
     let step = Conversation::start(fields, database, &call.service.users())?;
     Ok(take(call, step))
 }
 
-/// What a step means for the connection.
+/// Returns what a step means for the connection.
 pub(super) fn take(call: &Call, step: Step) -> Document {
     let mut client = call.connection.client.lock();
     if let Some(next) = &step.next {

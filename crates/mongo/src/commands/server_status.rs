@@ -3,13 +3,13 @@
 use bson::{Document, Value};
 use engine::PurgeFigures;
 
-use crate::call::Call;
-use crate::commands::build_info;
 use crate::commands::hello::advertised;
-use crate::error::Result;
-use crate::fields::truth;
-use crate::reply::{Reply, list};
-use crate::settings::Profile;
+use crate::protocol::error::Result;
+use crate::protocol::fields::truth;
+use crate::protocol::reply::{Reply, list};
+use crate::protocol::settings::Profile;
+use crate::protocol::version::version;
+use crate::service::call::Call;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
@@ -19,7 +19,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let host = &call.service.settings.host;
     let mut status = Document::new()
         .with("host", format!("{}:{}", host.name, call.connection.local.port()))
-        .with("version", build_info::version())
+        .with("version", version())
         .with("process", if call.service.settings.profile == Profile::Sharded { "mongos" } else { "mongod" })
         .with("pid", i64::from(host.process))
         .with("uptime", uptime.as_secs_f64())
@@ -49,7 +49,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 }
 
 fn connections(call: &Call) -> Document {
-    let front_end = &call.service.traffic.front_end;
+    let front_end = &call.service.metrics.front_end;
     let current = front_end.connections_open() as i64;
     let most = i64::try_from(call.service.settings.limits.connections).unwrap_or(i64::MAX);
     let active = call.service.operations.list().len();
@@ -78,7 +78,7 @@ fn memory(call: &Call) -> Document {
 }
 
 fn network(call: &Call) -> Document {
-    let front_end = &call.service.traffic.front_end;
+    let front_end = &call.service.metrics.front_end;
     Document::new()
         .with("bytesIn", front_end.received_bytes() as i64)
         .with("bytesOut", front_end.sent_bytes() as i64)
@@ -87,7 +87,7 @@ fn network(call: &Call) -> Document {
 
 /// `ttl`: what has expired is invisible at once; these are the figures of its removal, and of what waits for it.
 fn metrics(call: &Call, waiting: &PurgeFigures) -> Document {
-    let age = waiting.oldest_death.map_or(0, |oldest| call.now.millis_since(oldest));
+    let age = waiting.oldest_expiry.map_or(0, |oldest| call.now.millis_since(oldest));
     let statistics = &call.service.statistics;
     let purge = call.engine.purge_status();
     let passes = (call.service.parameters.passes(purge.paused) + purge.passes) as i64;

@@ -3,10 +3,10 @@
 use bson::Document;
 use mql::Code;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::fields::is_generic;
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::is_generic;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let mut answer = Document::new();

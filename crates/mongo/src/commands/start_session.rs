@@ -2,11 +2,11 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::limits::SESSION_MINUTES;
-use crate::random;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::limits::SESSION_MINUTES;
+use crate::protocol::random;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 use crate::session::SessionId;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {

@@ -2,9 +2,9 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::reply::Reply;
+use crate::protocol::error::Result;
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let is_there = |namespace: &str| {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, Value};
 use mql::Code;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::reply::Reply;
+use crate::access::catalog;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::protocol::reply::Reply;
+use crate::protocol::write_errors::{WriteErrors, is_fatal, is_throttled};
+use crate::service::call::Call;
 use crate::statements::{self, Images, UpdateStatement, Updated, WRITE_OPTIONS, check_batch};
-use crate::write_errors::{WriteErrors, is_fatal, is_throttled};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -21,7 +21,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let updates = call.documents("updates")?;
     let updates = fields.required("updates", updates)?;
     check_batch(updates.len())?;
-    let room = call.room.clone();
+    let executor = call.executor.clone();
     let (mut matched, mut modified) = (0, 0);
     let (mut upserted, mut errors) = (Vec::new(), WriteErrors::default());
     for (position, update) in updates.iter().enumerate() {
@@ -36,11 +36,11 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
                     ));
                 }
             }
-            Err(error) if is_fatal(&error, room.is_transaction()) => return Err(error),
+            Err(error) if is_fatal(&error, executor.is_transaction()) => return Err(error),
             Err(error) if is_throttled(&error, position, &errors) => return Err(error),
             Err(error) => {
                 errors.push(position, error);
-                if ordered || room.is_transaction() {
+                if ordered || executor.is_transaction() {
                     break;
                 }
             }
@@ -60,15 +60,15 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 /// Runs one statement on the collection of that database and name.
 pub(super) async fn one(
     call: &Call,
-    place: (&str, &str),
+    target: (&str, &str),
     update: &RawDocument,
     position: usize,
 ) -> Result<Updated> {
-    catalog::refuse_system(place.0, place.1)?;
-    let done = match attempt(call, place, update, position).await {
+    catalog::refuse_system(target.0, target.1)?;
+    let done = match attempt(call, target, update, position).await {
         // The collection was dropped between the look and the write.
-        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => {
-            attempt(call, place, update, position).await?
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.executor.is_transaction() => {
+            attempt(call, target, update, position).await?
         }
         outcome => outcome?,
     };
@@ -101,9 +101,9 @@ async fn attempt(
     let upsert = fields.is_set("upsert")?;
     let filter = fields.required("q", fields.document("q")?)?;
     let change = fields.required("u", fields.document.get("u"))?;
-    let room = call.room.clone();
+    let executor = call.executor.clone();
     let collection = if upsert {
-        catalog::for_write(&call.room, database, name)?
+        catalog::for_write(&call.executor, database, name)?
     } else {
         match call.engine.collection(database, name) {
             Some(collection) => collection,
@@ -127,20 +127,20 @@ async fn attempt(
         }
     }
     let statement = Arc::new(statement);
-    run_statement(call, &room, &collection, &statement, multi, position).await
+    run_statement(call, &executor, &collection, &statement, multi, position).await
 }
 
 async fn run_statement(
     call: &Call,
-    room: &crate::room::Room,
+    executor: &crate::access::executor::Executor,
     collection: &Arc<engine::Collection>,
     statement: &Arc<UpdateStatement>,
     multi: bool,
     position: usize,
 ) -> Result<Updated> {
     if multi {
-        return statement.all(room, collection).await;
+        return statement.all(executor, collection).await;
     }
     let receipt = call.receipt(position as i32);
-    statement.one(room, collection, receipt, Images::NotRecorded).await
+    statement.one(executor, collection, receipt, Images::NotRecorded).await
 }

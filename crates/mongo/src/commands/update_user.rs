@@ -3,10 +3,10 @@
 use mql::Code;
 
 use crate::auth::User;
-use crate::call::Call;
 use crate::commands::create_user::{derive, mechanisms, name, refuse_restrictions, roles};
-use crate::error::{Error, Result};
-use crate::reply::Reply;
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::Reply;
+use crate::service::call::Call;
 
 const FIELDS: [&str; 7] = [
     "updateUser",

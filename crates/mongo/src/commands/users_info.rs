@@ -3,10 +3,10 @@
 use bson::{Document, Value, ValueRef};
 
 use crate::auth::{Mechanism, User};
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::reply::{Reply, list};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::reply::{Reply, list};
 use crate::rights::privileges;
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -21,7 +21,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 
 /// Which users are asked for.
 enum Wanted {
-    Everybody,
+    All,
     Database(String),
     Named(Vec<(String, String)>),
 }
@@ -32,7 +32,7 @@ impl Wanted {
             ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => {
                 Ok(Wanted::Database(database.to_owned()))
             }
-            ValueRef::Document(document) if document.get("forAllDBs").is_some() => Ok(Wanted::Everybody),
+            ValueRef::Document(document) if document.get("forAllDBs").is_some() => Ok(Wanted::All),
             ValueRef::Array(items) => items
                 .iter()
                 .map(|item| Wanted::name(item, database))
@@ -53,7 +53,7 @@ impl Wanted {
 
     fn fits(&self, user: &User) -> bool {
         match self {
-            Wanted::Everybody => true,
+            Wanted::All => true,
             Wanted::Database(database) => user.database == *database,
             Wanted::Named(names) => names.iter().any(|(name, db)| user.name == *name && user.database == *db),
         }

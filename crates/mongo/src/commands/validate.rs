@@ -2,10 +2,10 @@
 
 use bson::Document;
 
-use crate::call::Call;
-use crate::catalog;
-use crate::error::Result;
-use crate::reply::{Reply, list};
+use crate::access::catalog;
+use crate::protocol::error::Result;
+use crate::protocol::reply::{Reply, list};
+use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -19,7 +19,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         "scandata",
     ])?;
     if fields.is_set("repair")? {
-        return Err(crate::error::Error::not_supported("the option 'repair' of validate"));
+        return Err(crate::protocol::error::Error::not_supported("the option 'repair' of validate"));
     }
     let name = call.collection()?;
     let collection = catalog::existing(&call.engine, &call.database, name)?;

@@ -2,7 +2,7 @@
 //!
 //! The table has MongoDB's own roles with those of their actions that some command here needs; what such a role allows there and
 //! nothing here does has no row. A role of a database reaches over that database; a role of `admin` over what its row names.
-//! Nobody's role reaches the collection of users: no command shows or changes it as it lies.
+//! No role reaches the collection of users: no command shows or changes it as it is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use bson::{Document, Value};
 
 use super::action::Action;
 use super::role::Role;
-use super::{Need, Resource};
+use super::{Privilege, Resource};
 
 /// What a grant reaches over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,14 +249,14 @@ const ROLES: &[BuiltIn] = &[
     },
 ];
 
-/// The names of all roles that exist in a database.
+/// Returns the names of all roles that exist in a database.
 pub(super) fn names(database: &str) -> impl Iterator<Item = &'static str> {
     let in_admin = database == "admin";
     ROLES.iter().filter(move |role| in_admin || !role.admin_only).map(|role| role.name)
 }
 
-/// Whether somebody with these roles may do what is needed.
-pub(crate) fn allows(roles: &[Role], need: &Need) -> bool {
+/// Whether these roles grant what is needed.
+pub(crate) fn allows(roles: &[Role], need: &Privilege) -> bool {
     let mut allowed = false;
     visit(roles, &mut |reach, database, actions| {
         allowed |= actions.contains(&need.action) && reach.covers(database, &need.on);
@@ -264,7 +264,7 @@ pub(crate) fn allows(roles: &[Role], need: &Need) -> bool {
     allowed
 }
 
-/// Whether somebody with these roles may do anything at all in a database.
+/// Whether these roles grant anything at all in a database.
 pub(crate) fn reaches(roles: &[Role], database: &str) -> bool {
     let wanted = Resource::Database(database.to_owned());
     let mut reached = false;
@@ -272,7 +272,7 @@ pub(crate) fn reaches(roles: &[Role], database: &str) -> bool {
     reached
 }
 
-/// What these roles allow, as `showPrivileges` tells it: one entry for each resource.
+/// Returns what these roles allow, as `showPrivileges` lists it: one entry for each resource.
 pub(crate) fn privileges(roles: &[Role]) -> Vec<Document> {
     let mut merged: BTreeMap<(Reach, &str), BTreeSet<&str>> = BTreeMap::new();
     visit(roles, &mut |reach, database, actions| {
@@ -299,7 +299,7 @@ pub(crate) fn privileges(roles: &[Role]) -> Vec<Document> {
 /// Shows every grant of these roles, those of the roles that they include too, and the database of the role it is from.
 fn visit<'a>(roles: &'a [Role], show: &mut impl FnMut(Reach, &'a str, &'static [Action])) {
     for role in roles {
-        // Nobody has a role of `admin` in another database.
+        // No user has a role of `admin` in another database.
         if names(&role.database).any(|name| name == role.name) {
             visit_one(&role.name, &role.database, show);
         }
@@ -356,9 +356,9 @@ mod tests {
                 ("cluster", Resource::Cluster),
             ];
             for (place, on) in places {
-                let allowed = Action::ALL
-                    .iter()
-                    .filter(|action| allows(&[role(name, own)], &Need { action: **action, on: on.clone() }));
+                let allowed = Action::ALL.iter().filter(|action| {
+                    allows(&[role(name, own)], &Privilege { action: **action, on: on.clone() })
+                });
                 let allowed: Vec<&str> = allowed.map(|action| action.name()).collect();
                 let shown =
                     if allowed.len() == Action::ALL.len() { "all".to_owned() } else { allowed.join(" ") };
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_role_counts_where_it_exists_and_nothing_counts_without_one() {
-        let find = |database: &str| Need::on(database, Action::Find);
+        let find = |database: &str| Privilege::on(database, Action::Find);
         assert!(!allows(&[], &find("shop")));
         assert!(!allows(&[role("nonsense", "admin"), role("root", "shop")], &find("shop")));
         assert!(allows(&[role("enableSharding", "shop"), role("read", "shop")], &find("shop")));

@@ -4,7 +4,7 @@ use bson::{Document, ValueRef};
 use mql::Code;
 
 use super::built_in;
-use crate::error::{Error, Result};
+use crate::protocol::error::{Error, Result};
 
 /// A role in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]

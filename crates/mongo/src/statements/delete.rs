@@ -5,15 +5,15 @@ use std::sync::Arc;
 use bson::{Document, RawDocument};
 use engine::collection::{Collection, Decision, Found, Receipt, Target, Verdict};
 
-use super::{LOOKS_MAX, Moment, Selection, recorded, too_many_looks};
-use crate::error::Result;
-use crate::room::Room;
+use super::{ATTEMPTS_MAX, ContextSeed, Selection, recorded, too_many_attempts};
+use crate::access::executor::Executor;
+use crate::protocol::error::Result;
 
 /// One statement of a `delete`, or a `findAndModify` that removes.
 #[derive(Debug)]
 pub(crate) struct DeleteStatement {
     pub(crate) selection: Selection,
-    pub(crate) moment: Moment,
+    pub(crate) context_seed: ContextSeed,
 }
 
 /// What a statement did.
@@ -28,14 +28,14 @@ impl DeleteStatement {
     /// Deletes the first document that matches.
     pub(crate) async fn one(
         self: &Arc<Self>,
-        room: &Room,
+        executor: &Executor,
         collection: &Arc<Collection>,
         receipt: Option<Receipt>,
     ) -> Result<Deleted> {
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..ATTEMPTS_MAX {
             // A repetition must be recognised even if nothing matches any more, because the first run has deleted it: for that
             // alone a write is made that asks the filter again, whatever its `_id`.
-            let target = self.selection.target(room, collection, &self.moment)?;
+            let target = self.selection.target(executor, collection, &self.context_seed)?;
             let target = match (target, &receipt) {
                 (Some(target), _) => target,
                 (None, Some(_)) => Target::Id(bson::Value::MinKey),
@@ -44,32 +44,36 @@ impl DeleteStatement {
             let (statement, tried) = (Arc::clone(self), target.clone());
             let decide =
                 move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried);
-            let modified = room.modify(collection, target, decide, receipt.clone()).await?;
+            let modified = executor.modify(collection, target, decide, receipt.clone()).await?;
             if let Some(answer) = &modified.answer {
                 let before =
                     answer.get("before").and_then(bson::ValueRef::as_document).map(RawDocument::from_view);
                 return Ok(Deleted { count: recorded(answer, "n") as u64, before });
             }
         }
-        Err(too_many_looks())
+        Err(too_many_attempts())
     }
 
     /// Deletes every document that matches, each by itself.
-    pub(crate) async fn all(self: &Arc<Self>, room: &Room, collection: &Arc<Collection>) -> Result<u64> {
+    pub(crate) async fn all(
+        self: &Arc<Self>,
+        executor: &Executor,
+        collection: &Arc<Collection>,
+    ) -> Result<u64> {
         let mut count = 0;
-        for target in self.selection.all(room, collection, &self.moment)? {
+        for target in self.selection.all(executor, collection, &self.context_seed)? {
             let (statement, tried) = (Arc::clone(self), target.clone());
             let decide =
                 move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried);
-            let modified = room.modify(collection, target, decide, None).await?;
+            let modified = executor.modify(collection, target, decide, None).await?;
             count += u64::from(modified.before.is_some() && modified.after.is_none());
         }
         Ok(count)
     }
 
-    /// What becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
+    /// Returns what becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
     fn decide(&self, found: Option<&Found>, now: storage::Time, target: &Target) -> engine::Result<Verdict> {
-        let context = self.moment.context(now);
+        let context = self.context_seed.context(now);
         let record = |document: Option<&RawDocument>| {
             let mut answer = Document::new().with("n", i32::from(document.is_some()));
             if let Some(document) = document {

@@ -1,18 +1,24 @@
 //! Statements that change documents: what `update`, `delete`, `findAndModify` and `bulkWrite` are made of.
 //!
-//! A statement first looks for its document with a walk, then shows it to a function inside the store's transaction, which asks
-//! the filter again and decides. If the document has changed so that it does not match any more, or has died, the look begins
-//! anew: whoever changed it has made progress, so this ends. A filter on `_id` alone needs no look.
+//! A statement first finds its document with a scan, then passes it to a function inside the store's transaction, which checks
+//! the filter again and decides. If the document has changed so that it does not match any more, or has expired, the statement
+//! tries again: the client that changed it has made progress, so this ends. A filter on `_id` alone needs no scan.
 
+pub(crate) mod cursor_reply;
+pub(crate) mod describe;
+pub(crate) mod explanation;
+pub(crate) mod matching;
+pub(crate) mod pipelines;
+
+mod context_seed;
 mod delete;
-mod moment;
 mod update;
-mod validator;
 
 use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 use engine::collection::{Collection, Found, Reading, Target};
+use engine::find::{self, Plan, PlanRequest};
 use mql::Code;
 use mql::expression::{Expression, Scope, Variables};
 use mql::filter::{self, Filter};
@@ -20,17 +26,16 @@ use mql::index::Hint;
 use mql::sort::{Sort, SortKey};
 use mql::update::Update;
 
-use crate::access::{self, Plan};
-use crate::call::Call;
-use crate::catalog;
-use crate::error::{Error, Result};
-use crate::fields::Fields;
-use crate::room::Room;
+use crate::access::catalog;
+use crate::access::executor::Executor;
+use crate::access::{self, Validator};
+use crate::protocol::error::{Error, Result};
+use crate::protocol::fields::Fields;
+use crate::service::call::Call;
 
+pub(crate) use context_seed::{ContextSeed, new_id};
 pub(crate) use delete::DeleteStatement;
-pub(crate) use moment::{Moment, new_id};
 pub(crate) use update::{Images, UpdateStatement, Updated};
-pub(crate) use validator::Validator;
 
 /// Options that `insert`, `update` and `delete` have in common.
 pub(crate) const WRITE_OPTIONS: &[&str] =
@@ -61,7 +66,7 @@ pub(crate) fn settings(call: &Call, fields: Fields<'_>) -> Result<filter::Settin
     Ok(filter::Settings { collation, variables: Arc::new(variables), ..filter::Settings::default() })
 }
 
-/// The values of `let`: expressions that need no document.
+/// Returns the values of `let`: expressions that need no document.
 fn constants(call: &Call, variables: DocumentRef<'_>) -> Result<Document> {
     let (nothing, context) = (Document::new(), call.context());
     let mut values = Document::new();
@@ -74,7 +79,7 @@ fn constants(call: &Call, variables: DocumentRef<'_>) -> Result<Document> {
     Ok(values)
 }
 
-/// The same with what the collection says: its collation, unless the request has its own, and its text index.
+/// Returns the same with what the collection says: its collation, unless the request has its own, and its text index.
 pub(crate) fn with_defaults(
     mut settings: filter::Settings,
     fields: Fields<'_>,
@@ -89,7 +94,7 @@ pub(crate) fn with_defaults(
 }
 
 /// How a command that reads `name`, a collection or a view over `on`, compares strings and searches text. A view has one
-/// collation, its own: nobody can read it by another one.
+/// collation, its own: it cannot be read by another one.
 pub(crate) fn language(
     call: &Call,
     fields: Fields<'_>,
@@ -127,7 +132,7 @@ pub(crate) fn update(
         selection: selection(fields, filter, &settings)?,
         upsert,
         validator: Validator::of(collection, bypass)?,
-        moment: Moment::of(call),
+        context_seed: ContextSeed::of(call),
     })
 }
 
@@ -189,7 +194,10 @@ pub(crate) fn delete(
     if let Some(variables) = call.fields().document("let")? {
         settings.variables = Arc::new(constants(call, variables)?);
     }
-    Ok(DeleteStatement { selection: selection(fields, filter, &settings)?, moment: Moment::of(call) })
+    Ok(DeleteStatement {
+        selection: selection(fields, filter, &settings)?,
+        context_seed: ContextSeed::of(call),
+    })
 }
 
 fn selection(fields: Fields<'_>, filter: DocumentRef<'_>, settings: &filter::Settings) -> Result<Selection> {
@@ -202,8 +210,8 @@ fn selection(fields: Fields<'_>, filter: DocumentRef<'_>, settings: &filter::Set
     })
 }
 
-/// How often a statement looks for its document before it gives up with a conflict.
-const LOOKS_MAX: usize = 1_000;
+/// How many attempts a statement makes before it gives up with a conflict.
+const ATTEMPTS_MAX: usize = 1_000;
 
 /// Which documents a statement is about.
 #[derive(Debug)]
@@ -215,9 +223,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// The one `_id` that can match, if the filter names it.
+    /// Returns the one `_id` that can match, if the filter names it.
     fn id(&self) -> Option<Value> {
-        access::named_id(&self.filter, &self.collation)
+        find::named_id(&self.filter, &self.collation)
     }
 
     fn plan(
@@ -227,21 +235,31 @@ impl Selection {
         sort: Option<&Sort>,
         limit: Option<u64>,
     ) -> Result<Plan> {
-        access::choose(reading, collection, &self.filter, sort, limit, &self.collation, self.hint.as_ref())
+        let (collation, hint) = (&self.collation, self.hint.as_ref());
+        Ok(find::plan(
+            reading,
+            collection,
+            &PlanRequest { filter: &self.filter, sort, limit, collation, hint },
+        )?)
     }
 
-    /// The first document that matches, in the order of the sort if there is one.
-    fn first(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Found>> {
+    /// Returns the first document that matches, in the order of the sort if there is one.
+    fn first(
+        &self,
+        executor: &Executor,
+        collection: &Arc<Collection>,
+        context_seed: &ContextSeed,
+    ) -> Result<Option<Found>> {
         let sort = self.sort.as_deref();
-        blocking_read(room, collection, |reading| {
-            let context = &moment.context(reading.now());
+        blocking_read(executor, collection, |reading| {
+            let context = &context_seed.context(reading.now());
             let plan = self.plan(reading, collection, sort, Some(1))?;
             let sorted = plan.sorted;
             let limit = Some(1).filter(|_| sorted);
-            let mut walk = plan.into_walk(room, collection, &self.filter, limit);
-            let Some(sort) = sort.filter(|_| !sorted) else { return walk.next(reading, context) };
+            let mut scan = executor.scan(plan, collection, &self.filter, limit);
+            let Some(sort) = sort.filter(|_| !sorted) else { return Ok(scan.next(reading, context)?) };
             let mut best: Option<(SortKey, Found)> = None;
-            while let Some(found) = walk.next(reading, context)? {
+            while let Some(found) = scan.next(reading, context)? {
                 let meta = search_meta(&self.filter, found.document.view(), context)?;
                 let key = sort.key(found.document.view(), &self.collation, meta.as_ref(), context)?;
                 if best.as_ref().is_none_or(|(least, _)| sort.compare(&key, least).is_lt()) {
@@ -252,29 +270,43 @@ impl Selection {
         })
     }
 
-    /// The target of the next attempt; none if nothing matches.
-    fn target(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Target>> {
+    /// Returns the target of the next attempt; none if nothing matches.
+    fn target(
+        &self,
+        executor: &Executor,
+        collection: &Arc<Collection>,
+        context_seed: &ContextSeed,
+    ) -> Result<Option<Target>> {
         match self.id() {
             Some(id) => {
                 if self.hint.is_some() {
-                    // No way is needed to it, but a hint that names no index is refused.
-                    blocking_read(room, collection, |reading| self.plan(reading, collection, None, None))?;
+                    // It needs no plan, but a hint that names no index is refused.
+                    blocking_read(executor, collection, |reading| {
+                        self.plan(reading, collection, None, None)
+                    })?;
                 }
-                room.index_uses().note_id(collection);
+                executor.index_uses().note_id(collection);
                 Ok(Some(Target::Id(id)))
             }
-            None => Ok(self.first(room, collection, moment)?.map(|found| Target::Number(found.number))),
+            None => {
+                Ok(self.first(executor, collection, context_seed)?.map(|found| Target::Number(found.number)))
+            }
         }
     }
 
-    /// The numbers of all documents that match, as of one reading: what is changed meanwhile is met once.
-    fn all(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Vec<Target>> {
-        blocking_read(room, collection, |reading| {
-            let context = &moment.context(reading.now());
+    /// Returns the numbers of all documents that match, as of one reading: what is changed meanwhile is met once.
+    fn all(
+        &self,
+        executor: &Executor,
+        collection: &Arc<Collection>,
+        context_seed: &ContextSeed,
+    ) -> Result<Vec<Target>> {
+        blocking_read(executor, collection, |reading| {
+            let context = &context_seed.context(reading.now());
             let plan = self.plan(reading, collection, None, None)?;
-            let mut walk = plan.into_walk(room, collection, &self.filter, None);
+            let mut scan = executor.scan(plan, collection, &self.filter, None);
             let mut targets = Vec::new();
-            while let Some(found) = walk.next(reading, context)? {
+            while let Some(found) = scan.next(reading, context)? {
                 targets.push(Target::Number(found.number));
             }
             Ok(targets)
@@ -282,7 +314,7 @@ impl Selection {
     }
 }
 
-/// What the search of a filter tells of a document beside its fields: what `$meta` reads.
+/// Returns what the search of a filter has of a document beside its fields: what `$meta` reads.
 pub(crate) fn search_meta(
     filter: &Filter,
     document: DocumentRef<'_>,
@@ -295,18 +327,18 @@ pub(crate) fn search_meta(
 
 /// Reads a collection where that may take long, without holding up other connections.
 fn blocking_read<T>(
-    room: &Room,
+    executor: &Executor,
     collection: &Arc<Collection>,
     work: impl FnOnce(&Reading<'_>) -> Result<T>,
 ) -> Result<T> {
-    tokio::task::block_in_place(|| room.read(&[collection], work))
+    tokio::task::block_in_place(|| executor.read(&[collection], work))
 }
 
-fn too_many_looks() -> Error {
+fn too_many_attempts() -> Error {
     Error::new(Code::WRITE_CONFLICT, "the document kept changing while the statement looked for it")
 }
 
-/// A value of an answer that was recorded for a repetition.
+/// Returns a value of an answer that was recorded for a repetition.
 fn recorded(answer: &bson::RawDocument, name: &str) -> i64 {
     match answer.get(name) {
         Some(ValueRef::Int32(value)) => value.into(),

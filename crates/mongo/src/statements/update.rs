@@ -7,9 +7,10 @@ use engine::collection::{Collection, Decision, Found, Modified, Receipt, Target,
 use mql::Context;
 use mql::update::{self, Update};
 
-use super::{LOOKS_MAX, Moment, Selection, Validator, recorded, too_many_looks};
-use crate::error::{Error, Result};
-use crate::room::Room;
+use super::{ATTEMPTS_MAX, ContextSeed, Selection, recorded, too_many_attempts};
+use crate::access::Validator;
+use crate::access::executor::Executor;
+use crate::protocol::error::{Error, Result};
 
 /// One statement of an `update`, or a `findAndModify` with an update.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(crate) struct UpdateStatement {
     pub(crate) upsert: bool,
     pub(crate) validator: Validator,
     /// The context of the request, for every evaluation of the statement.
-    pub(crate) moment: Moment,
+    pub(crate) context_seed: ContextSeed,
 }
 
 /// What a statement did.
@@ -35,18 +36,18 @@ pub(crate) struct Updated {
 }
 
 impl Updated {
-    /// What a write did. What its function said counts: a document that was met and did not match is no match.
+    /// Returns what a write did. What its function said counts: a document that was met and did not match is no match.
     fn of(modified: Modified) -> Updated {
         let Some(answer) = &modified.answer else { return Updated::default() };
-        let told = Updated::from_record(answer);
-        if modified.repeated || (told.matched == 0 && told.upserted.is_none()) {
-            return told;
+        let updated = Updated::from_record(answer);
+        if modified.repeated || (updated.matched == 0 && updated.upserted.is_none()) {
+            return updated;
         }
         let image = |found: Option<Found>| found.map(|found| found.document);
-        Updated { before: image(modified.before), after: image(modified.after), ..told }
+        Updated { before: image(modified.before), after: image(modified.after), ..updated }
     }
 
-    /// What a repetition of the statement is answered with.
+    /// Returns what a repetition of the statement is answered with.
     fn record(
         matched: bool,
         modified: bool,
@@ -94,51 +95,55 @@ impl UpdateStatement {
     /// Updates the first document that matches, or inserts one.
     pub(crate) async fn one(
         self: &Arc<Self>,
-        room: &Room,
+        executor: &Executor,
         collection: &Arc<Collection>,
         receipt: Option<Receipt>,
         images: Images,
     ) -> Result<Updated> {
-        for _ in 0..LOOKS_MAX {
-            let target = match self.selection.target(room, collection, &self.moment)? {
+        for _ in 0..ATTEMPTS_MAX {
+            let target = match self.selection.target(executor, collection, &self.context_seed)? {
                 Some(target) => target,
                 None if self.upsert => {
-                    match self.insert(room, collection, receipt.clone(), images).await {
-                        // Somebody else has inserted what would have matched: it is looked for again.
+                    match self.insert(executor, collection, receipt.clone(), images).await {
+                        // Another client has inserted what would have matched: the next attempt finds it.
                         Err(error)
                             if error.code == mql::Code::DUPLICATE_KEY
-                                && self.may_match_now(room, collection)? =>
+                                && self.may_match_now(executor, collection)? =>
                         {
                             continue;
                         }
                         inserted => return inserted,
                     }
                 }
-                None => return self.nothing(room, collection, receipt).await,
+                None => return self.nothing(executor, collection, receipt).await,
             };
             let (statement, tried) = (Arc::clone(self), target.clone());
             let decide =
                 move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried, images);
-            let modified = room.modify(collection, target, decide, receipt.clone()).await;
-            let modified = modified.map_err(|error| self.explained(error, room))?;
+            let modified = executor.modify(collection, target, decide, receipt.clone()).await;
+            let modified = modified.map_err(|error| self.explained(error, executor))?;
             let lost = !modified.repeated && modified.answer.is_none();
             if !lost {
                 return Ok(Updated::of(modified));
             }
         }
-        Err(too_many_looks())
+        Err(too_many_attempts())
     }
 
     /// Updates every document that matches, each by itself; inserts one if none does.
-    pub(crate) async fn all(self: &Arc<Self>, room: &Room, collection: &Arc<Collection>) -> Result<Updated> {
+    pub(crate) async fn all(
+        self: &Arc<Self>,
+        executor: &Executor,
+        collection: &Arc<Collection>,
+    ) -> Result<Updated> {
         let mut updated = Updated::default();
-        for target in self.selection.all(room, collection, &self.moment)? {
+        for target in self.selection.all(executor, collection, &self.context_seed)? {
             let (statement, tried) = (Arc::clone(self), target.clone());
             let decide = move |found: Option<&Found>, now: storage::Time| {
                 statement.decide(found, now, &tried, Images::NotRecorded)
             };
-            let modified = room.modify(collection, target, decide, None).await;
-            let modified = modified.map_err(|error| self.explained(error, room))?;
+            let modified = executor.modify(collection, target, decide, None).await;
+            let modified = modified.map_err(|error| self.explained(error, executor))?;
             if modified.answer.is_some() {
                 let one = Updated::of(modified);
                 updated.matched += one.matched;
@@ -146,12 +151,12 @@ impl UpdateStatement {
             }
         }
         if updated.matched == 0 && self.upsert {
-            return self.insert(room, collection, None, Images::NotRecorded).await;
+            return self.insert(executor, collection, None, Images::NotRecorded).await;
         }
         Ok(updated)
     }
 
-    /// What becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
+    /// Returns what becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
     fn decide(
         &self,
         found: Option<&Found>,
@@ -159,7 +164,7 @@ impl UpdateStatement {
         target: &Target,
         images: Images,
     ) -> engine::Result<Verdict> {
-        let context = self.moment.context(now);
+        let context = self.context_seed.context(now);
         let filter = &self.selection.filter;
         match found {
             Some(found) if filter.matches(found.document.view(), &context)? => {
@@ -183,7 +188,7 @@ impl UpdateStatement {
             None if self.upsert && matches!(target, Target::Id(_)) => self.insertion(&context, images),
             // An insert with this `_id` would meet the document that does not match.
             Some(found) if self.upsert && matches!(target, Target::Id(_)) => Err(duplicate_id(found)),
-            // The filter names the `_id`, so there is no other document to look for.
+            // The filter names the `_id`, so no other document can match.
             _ if matches!(target, Target::Id(_)) => Ok(Verdict {
                 decision: Decision::Keep,
                 answer: Some(Updated::record(false, false, None, (None, None))),
@@ -192,13 +197,13 @@ impl UpdateStatement {
         }
     }
 
-    /// What the validator says of a refusal that came out of the store, at the time of the store's transaction.
-    fn explained(&self, error: Error, room: &Room) -> Error {
+    /// Returns what the validator says of a refusal that came out of the store, at the time of the store's transaction.
+    fn explained(&self, error: Error, executor: &Executor) -> Error {
         let Some(now) = self.validator.refused_at() else { return error };
-        self.validator.explained(error, room.details(), &self.moment.context(now))
+        self.validator.explained(error, executor.details(), &self.context_seed.context(now))
     }
 
-    /// The document that an upsert inserts.
+    /// Returns the document that an upsert inserts.
     fn insertion(&self, context: &Context, images: Images) -> engine::Result<Verdict> {
         let document = self.upsert_document(context)?;
         self.validator.check_insert(&document, context)?;
@@ -209,35 +214,35 @@ impl UpdateStatement {
     }
 
     fn upsert_document(&self, context: &Context) -> mql::Result<RawDocument> {
-        let id = self.moment.id;
+        let id = self.context_seed.id;
         update::upsert_document(&self.selection.filter, &self.update, context, &mut || id)
     }
 
-    /// The `_id` of the document that an upsert inserts.
-    fn upsert_id(&self, room: &Room) -> Result<Value> {
-        let now = room.read(&[], |reading| Ok(reading.now()))?;
-        let document = self.upsert_document(&self.moment.context(now))?;
+    /// Returns the `_id` of the document that an upsert inserts.
+    fn upsert_id(&self, executor: &Executor) -> Result<Value> {
+        let now = executor.read(&[], |reading| Ok(reading.now()))?;
+        let document = self.upsert_document(&self.context_seed.context(now))?;
         Ok(document.get("_id").map_or(Value::Null, bson::ValueRef::to_value))
     }
 
     async fn insert(
         self: &Arc<Self>,
-        room: &Room,
+        executor: &Executor,
         collection: &Arc<Collection>,
         receipt: Option<Receipt>,
         images: Images,
     ) -> Result<Updated> {
-        let id = self.upsert_id(room)?;
+        let id = self.upsert_id(executor)?;
         let statement = Arc::clone(self);
         let decide = move |found: Option<&Found>, now: storage::Time| {
-            let context = statement.moment.context(now);
+            let context = statement.context_seed.context(now);
             match found {
                 None => statement.insertion(&context, images),
                 Some(found) => Err(duplicate_id(found)),
             }
         };
-        let modified = room.modify(collection, Target::Id(id), decide, receipt).await;
-        Ok(Updated::of(modified.map_err(|error| self.explained(error, room))?))
+        let modified = executor.modify(collection, Target::Id(id), decide, receipt).await;
+        Ok(Updated::of(modified.map_err(|error| self.explained(error, executor))?))
     }
 
     /// Nothing matches and nothing is inserted. With a receipt this is all the same a write, one that keeps what
@@ -245,7 +250,7 @@ impl UpdateStatement {
     /// more, the answer of that run comes back; if it found nothing either, that is recorded. Any `_id` will do.
     async fn nothing(
         &self,
-        room: &Room,
+        executor: &Executor,
         collection: &Arc<Collection>,
         receipt: Option<Receipt>,
     ) -> Result<Updated> {
@@ -259,12 +264,12 @@ impl UpdateStatement {
             })
         };
         let target = Target::Id(Value::MinKey);
-        Ok(Updated { matched: 0, ..Updated::of(room.modify(collection, target, decide, receipt).await?) })
+        Ok(Updated { matched: 0, ..Updated::of(executor.modify(collection, target, decide, receipt).await?) })
     }
 
     /// Whether a document matches by now, after an insert met a duplicate.
-    fn may_match_now(&self, room: &Room, collection: &Arc<Collection>) -> Result<bool> {
-        Ok(self.selection.first(room, collection, &self.moment)?.is_some())
+    fn may_match_now(&self, executor: &Executor, collection: &Arc<Collection>) -> Result<bool> {
+        Ok(self.selection.first(executor, collection, &self.context_seed)?.is_some())
     }
 }
 

@@ -1,7 +1,7 @@
 //! `OP_COMPRESSED`: a message in a smaller coat.
 //!
 //! What comes out is bounded by what the message says it will be, and that by the largest message; one byte more or less is
-//! an error. So a small message cannot unfold into a large one that nobody announced.
+//! an error. So a small message cannot unfold into a large one that was not announced.
 
 use std::io::{Cursor, Read, Write};
 
@@ -14,7 +14,7 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::WireError;
 use super::header::{HEADER_BYTES, OpCode, word};
-use crate::limits::{MESSAGE_BYTES, ZSTD_WINDOW_BYTES};
+use crate::protocol::limits::{MESSAGE_BYTES, ZSTD_WINDOW_BYTES};
 
 /// How a message was compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Compressor {
 }
 
 impl Compressor {
-    /// The name in `hello`. What does nothing has no name there.
+    /// Returns the name in `hello`. What does nothing has no name there.
     pub(crate) fn from_name(name: &str) -> Option<Compressor> {
         match name {
             "snappy" => Some(Compressor::Snappy),
@@ -46,7 +46,7 @@ impl Compressor {
 /// What stands before the packed bytes: which message it was, its size, and how it was packed.
 pub(super) const HEAD_BYTES: usize = 9;
 
-/// The size that such a message says it will have.
+/// Returns the size that such a message says it will have.
 pub(super) fn unpacked_bytes(head: &[u8]) -> Result<usize, WireError> {
     let size = word(head, 4).and_then(|size| usize::try_from(size).ok());
     match size.filter(|size| *size <= MESSAGE_BYTES - HEADER_BYTES) {
@@ -93,7 +93,7 @@ fn at_most(reader: impl Read, size: usize) -> Option<Vec<u8>> {
     Some(unpacked)
 }
 
-/// The memory that a frame asks its reader to keep (RFC 8878, 3.1.1.1), which the decoder would allocate at once.
+/// Returns the memory that a frame asks its reader to keep (RFC 8878, 3.1.1.1), which the decoder would allocate at once.
 fn zstd_window(packed: &[u8]) -> Option<u64> {
     let (magic, rest) = packed.split_first_chunk::<4>()?;
     if u32::from_le_bytes(*magic) != 0xFD2F_B528 {

@@ -19,7 +19,7 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// The checksum of some bytes.
+/// Returns the checksum of some bytes.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc: u32, byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::WireError;
-use crate::limits::MESSAGE_BYTES;
+use crate::protocol::limits::MESSAGE_BYTES;
 
 /// How long a header is.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -52,13 +52,13 @@ impl Header {
         Ok(Header { length, request_id, opcode: OpCode::parse(opcode)? })
     }
 
-    /// The message with this header as it was before compression.
+    /// Returns the message with this header as it was before compression.
     pub(super) fn before(self, opcode: OpCode, body: &[u8]) -> Bytes {
         frame(self.request_id, 0, opcode, body).into()
     }
 }
 
-/// A whole message.
+/// Returns a whole message.
 pub(super) fn frame(id: i32, response_to: i32, opcode: OpCode, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     for word in [(HEADER_BYTES + body.len()) as i32, id, response_to, opcode as i32] {
@@ -68,7 +68,7 @@ pub(super) fn frame(id: i32, response_to: i32, opcode: OpCode, body: &[u8]) -> V
     bytes
 }
 
-/// The little-endian number at a place, if it is there.
+/// Returns the little-endian number at a place, if it is there.
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

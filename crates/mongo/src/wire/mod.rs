@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Every length is compared with the bytes that are there, and with the limit, before anything is allocated for it. What
-//! breaks these rules ends the connection, because nobody knows where the next message begins; the exception is a message
+//! breaks these rules ends the connection, because it is unknown where the next message begins; the exception is a message
 //! whose frame is sound and whose content is not, which is answered with an error.
 
 mod compress;
@@ -84,30 +84,30 @@ impl WireError {
     }
 }
 
-/// How much a message takes, as its first bytes tell.
+/// The size of a message, as its first bytes announce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct MessageSize {
     /// On the wire, header included.
     pub(crate) length: usize,
     /// Unpacked; zero if it is not compressed.
     pub(crate) unpacked: usize,
 }
 
-impl Extent {
-    /// The extent of the message that begins with these bytes; none while they are too few to tell.
-    pub(crate) fn announced(bytes: &[u8]) -> Result<Option<Extent>, WireError> {
+impl MessageSize {
+    /// Returns the size of the message that begins with these bytes; none while they are too few.
+    pub(crate) fn announced(bytes: &[u8]) -> Result<Option<MessageSize>, WireError> {
         if bytes.len() < HEADER_BYTES {
             return Ok(None);
         }
         let Header { length, opcode, .. } = Header::parse(bytes)?;
         if opcode != OpCode::Compressed {
-            return Ok(Some(Extent { length, unpacked: 0 }));
+            return Ok(Some(MessageSize { length, unpacked: 0 }));
         }
         if length < HEADER_BYTES + compress::HEAD_BYTES {
             return Err(WireError::broken("a compressed message that is too short"));
         }
         match bytes.get(HEADER_BYTES..HEADER_BYTES + compress::HEAD_BYTES) {
-            Some(head) => Ok(Some(Extent { length, unpacked: compress::unpacked_bytes(head)? })),
+            Some(head) => Ok(Some(MessageSize { length, unpacked: compress::unpacked_bytes(head)? })),
             None => Ok(None),
         }
     }
@@ -117,7 +117,7 @@ impl Extent {
         self.length + self.unpacked
     }
 
-    /// The larger of both.
+    /// Returns the larger of both.
     pub(crate) fn largest(self) -> usize {
         self.length.max(self.unpacked)
     }
@@ -144,7 +144,7 @@ pub(crate) fn read(message: Bytes) -> Result<Request, WireError> {
     }
 }
 
-/// The bytes of an answer.
+/// Returns the bytes of an answer.
 pub(crate) fn write(reply: &RawDocument, request: i32, id: i32, style: Style) -> Vec<u8> {
     let (opcode, body) = match style.form {
         Form::Message | Form::OneWay => (OpCode::Message, op_msg::write(reply)),
@@ -166,17 +166,17 @@ mod tests {
         let packed = compress::pack(OpCode::Message, &vec![7; 300_000], Compressor::Zlib);
         let message = header::frame(1, 0, OpCode::Compressed, &packed);
         for few in 0..HEADER_BYTES + compress::HEAD_BYTES {
-            assert_eq!(Extent::announced(&message[..few]).unwrap(), None, "{few}");
+            assert_eq!(MessageSize::announced(&message[..few]).unwrap(), None, "{few}");
         }
-        let extent = Extent::announced(&message[..25]).unwrap().unwrap();
-        assert_eq!(extent, Extent { length: message.len(), unpacked: 300_000 });
+        let extent = MessageSize::announced(&message[..25]).unwrap().unwrap();
+        assert_eq!(extent, MessageSize { length: message.len(), unpacked: 300_000 });
         assert_eq!((extent.largest(), extent.whole()), (300_000, 300_000 + message.len()));
         let plain = header::frame(1, 0, OpCode::Message, &[0; 30]);
-        let extent = Extent::announced(&plain[..16]).unwrap().unwrap();
-        assert_eq!(extent, Extent { length: 46, unpacked: 0 });
-        assert!(Extent::announced(&header::frame(1, 0, OpCode::Compressed, &[0; 8])).is_err());
+        let extent = MessageSize::announced(&plain[..16]).unwrap().unwrap();
+        assert_eq!(extent, MessageSize { length: 46, unpacked: 0 });
+        assert!(MessageSize::announced(&header::frame(1, 0, OpCode::Compressed, &[0; 8])).is_err());
         let enormous = [0, i32::MAX].map(i32::to_le_bytes).concat();
         let enormous = header::frame(1, 0, OpCode::Compressed, &[&enormous[..], &[0]].concat());
-        assert!(Extent::announced(&enormous).is_err());
+        assert!(MessageSize::announced(&enormous).is_err());
     }
 }

@@ -6,7 +6,7 @@ use mql::Code;
 
 use super::header::word;
 use super::{Compressor, Form, HEADER_BYTES, Request, Sequence, Style, WireError, crc32c};
-use crate::limits::{SEQUENCE_DOCUMENTS, SEQUENCES};
+use crate::protocol::limits::{SEQUENCE_DOCUMENTS, SEQUENCES};
 
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 1 << 1;
@@ -105,7 +105,7 @@ fn sections(mut rest: Bytes) -> Result<(RawDocument, Vec<Sequence>), Problem> {
     Ok((body, sequences))
 }
 
-/// A kind 1 section and what follows it.
+/// Returns a kind 1 section and what follows it.
 fn document_sequence(mut section: Bytes) -> Result<(Sequence, Bytes), Problem> {
     let size = word(&section, 0).and_then(|size| usize::try_from(size).ok());
     let size = size.filter(|size| (5..=section.len()).contains(size));
@@ -126,7 +126,7 @@ fn document_sequence(mut section: Bytes) -> Result<(Sequence, Bytes), Problem> {
     Ok((Sequence { name, documents }, rest))
 }
 
-/// The body of an answer: one section of kind 0, no flags.
+/// Returns the body of an answer: one section of kind 0, no flags.
 pub(super) fn write(reply: &RawDocument) -> Vec<u8> {
     [&[0; 5], reply.as_bytes()].concat()
 }

@@ -1,4 +1,4 @@
-//! `OP_QUERY` and `OP_REPLY`: how some drivers say hello. Nothing else is said this way any more.
+//! `OP_QUERY` and `OP_REPLY`: how some drivers send their first hello. Nothing else is sent this way any more.
 
 use bson::{RawDocument, ValueRef};
 use bytes::{Buf, Bytes};
@@ -42,7 +42,7 @@ pub(super) fn read(id: i32, mut body: Bytes, compressor: Option<Compressor>) -> 
     Ok(Request { id, body: writer.finish(), sequences: Vec::new(), style })
 }
 
-/// The body of an answer: flags, no cursor, one document.
+/// Returns the body of an answer: flags, no cursor, one document.
 pub(super) fn write(reply: &RawDocument) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(20 + reply.as_bytes().len());
     bytes.extend_from_slice(&AWAIT_CAPABLE.to_le_bytes());

@@ -198,7 +198,7 @@ async fn users_are_made_changed_and_dropped() {
     assert_eq!(dropped.get("n"), Some(&Value::Int32(2)));
 }
 
-/// The commands that answer whoever has not authenticated. One more here is a decision: see docs/security.md.
+/// The commands that answer a client that has not authenticated. One more here is a decision: see docs/security.md.
 const OPEN: [&str; 11] = [
     "authenticate",
     "buildInfo",

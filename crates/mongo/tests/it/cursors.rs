@@ -79,3 +79,23 @@ async fn the_time_limit_of_a_command_holds_for_its_cursor() {
     assert_eq!(client.fails("db", more.with("maxTimeMS", 500)).await.0, 2);
     assert_eq!(rest(&mut client, &first).await, [2], "a wrong request does no harm");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursors_that_belong_to_no_collection_are_closed_by_the_names_they_have() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "a", "documents": [{"_id": 1}]}"#)).await;
+    client.done("db", json(r#"{"insert": "b", "documents": [{"_id": 1}]}"#)).await;
+    let bulk = r#"{"bulkWrite": 1, "nsInfo": [{"ns": "db.a"}], "cursor": {"batchSize": 1}, "bypassEmptyTsReplacement": true,
+        "ops": [{"insert": 0, "document": {"_id": 2}}, {"insert": 0, "document": {"_id": 3}}]}"#;
+    for (database, open) in [("db", r#"{"listCollections": 1, "cursor": {"batchSize": 1}}"#), ("admin", bulk)]
+    {
+        let first = client.done(database, json(open)).await;
+        let id = cursor_id(&first);
+        let namespace = inner(&first, "cursor.ns").as_str().unwrap();
+        let name = namespace.split_once('.').unwrap().1;
+        let kill = Document::new().with("killCursors", name).with("cursors", vec![Value::Int64(id)]);
+        let killed = client.done(database, kill).await;
+        assert_eq!(inner(&killed, "cursorsKilled").as_array().map(<[Value]>::len), Some(1), "{namespace}");
+    }
+}

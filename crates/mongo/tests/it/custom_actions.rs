@@ -100,8 +100,8 @@ async fn t26_t30_a_set_of_indexes_that_is_refused_leaves_everything_as_it_was() 
     let rule = r#"{"createIndexes": "c", "indexes": [{"key": {"_ts": 1}, "name": "t", "expireAfterSeconds": 100},
         {"key": {"x": 1}, "name": "x_1"}]}"#;
     client.done("db", json(rule)).await;
-    let holder = || server.engine.holder(Api::MongoDb, "db", "c").unwrap();
-    server.engine.change_lifecycle(&holder(), |wishes| wishes.max_instant_expiry = Some(0)).unwrap();
+    let owner = || server.engine.owner(Api::MongoDb, "db", "c").unwrap();
+    server.engine.change_lifecycle(&owner(), |settings| settings.max_instant_expiry = Some(0)).unwrap();
     let dated = r#"{"key": {"d": 1}, "name": "d_1", "expireAfterSeconds": 5}"#;
     for (set, code) in [
         (r#"{"key": {"a": 1}, "name": "n"}, {"key": {"b": 1}, "name": "n"}"#, 86),
@@ -116,13 +116,13 @@ async fn t26_t30_a_set_of_indexes_that_is_refused_leaves_everything_as_it_was() 
         let mut names = indexes(&mut client).await;
         names.sort();
         assert_eq!(names, ["_id_", "t", "x_1"], "{set}");
-        assert_eq!(holder().default_ttl(), DefaultTtl::Seconds(100), "{set}");
+        assert_eq!(owner().default_ttl(), DefaultTtl::Seconds(100), "{set}");
         let got = client.done("db", json(r#"{"customAction": "GetCollection", "collection": "c"}"#)).await;
         assert_eq!(got.get("provisionedThroughput"), None, "{set}");
     }
     client.done("db", update(dated).with("bolideConfirmExpiry", true)).await;
     assert_eq!(indexes(&mut client).await, ["_id_", "d_1"]);
-    assert_eq!(holder().default_ttl(), DefaultTtl::Off);
+    assert_eq!(owner().default_ttl(), DefaultTtl::Off);
 }
 
 fn code_of(reply: &Document) -> i32 {

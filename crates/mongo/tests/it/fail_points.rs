@@ -69,6 +69,32 @@ async fn a_command_waits_as_told() {
     let started = Instant::now();
     client.ping().await;
     assert!(started.elapsed() >= Duration::from_millis(50));
+    // The time that a command was held counts.
+    let data = Document::new().with("blockConnection", true).with("blockTimeMS", 50);
+    client.ok(fail(once(), data)).await;
+    assert_eq!(client.refused(write("late").with("maxTimeMS", 10)).await.0, 50);
+    client.ok(write("late")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_a_change_stream_that_failed_for_now_says_that_the_stream_may_go_on() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let fails = |code: i32| {
+        Document::new()
+            .with("configureFailPoint", "failGetMoreAfterCursorCheckout")
+            .with("mode", once())
+            .with("data", Document::new().with("errorCode", code))
+    };
+    let more = || Document::new().with("getMore", 7_i64).with("collection", "c");
+    for (code, expected) in
+        [(91, vec!["ResumableChangeStreamError"]), (234, vec!["ResumableChangeStreamError"]), (2, vec![])]
+    {
+        client.ok(fails(code)).await;
+        let reply = client.admin(more()).await;
+        assert_eq!((crate::client::code(&reply), labels(&reply)), (code, expected));
+    }
+    assert_eq!(client.refused(more()).await.0, 43, "no such cursor");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Peers that break the rules: they get an error or the door, and nobody else notices.
+//! Peers that break the rules: they get an error or lose their connection, and no other client notices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -307,7 +307,7 @@ async fn what_is_announced_and_does_not_come_takes_no_room() {
         let mut client = server.connect().await;
         client.ping().await;
         // The reply to the ping may still be counted; one announcement would be more.
-        let counted = load.held_bytes() + load.strangers().bytes;
+        let counted = load.held_bytes() + load.unauthenticated().bytes;
         assert!(counted < 16 * 1024, "{authentication:?}: {counted} bytes");
         authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await.unwrap();
         let large = Document::new().with("_id", 1).with("text", "x".repeat(300_000));
@@ -328,12 +328,12 @@ async fn a_strangers_message_is_charged_to_strangers_until_it_is_whole() {
     let mut client = server.connect().await;
     client.send(&message[..8_000]).await;
     for _ in 0..2000 {
-        if load.strangers().bytes == message.len() {
+        if load.unauthenticated().bytes == message.len() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!((load.held_bytes(), load.strangers().bytes), (0, message.len()));
+    assert_eq!((load.held_bytes(), load.unauthenticated().bytes), (0, message.len()));
     client.send(&message[8_000..]).await;
     assert!(reply(&client.read().await.unwrap()).get("code").is_none());
 }

@@ -1,6 +1,6 @@
 //! The account's keys as passwords: what each allows, and what becomes of one that is changed.
 
-use account::{Entry, Forgetful, Key, Keyring, Kind, Origin};
+use account::{Entry, Key, KeySource, Keyring, Kind, NoKeyStore};
 use bson::{Document, Value};
 use mongo::Authentication;
 use tokio::net::TcpStream;
@@ -13,8 +13,8 @@ const FIND: &str = r#"{"find": "c", "batchSize": 1}"#;
 const INSERT: &str = r#"{"insert": "c", "documents": [{"x": 1}, {"x": 2}, {"x": 3}]}"#;
 
 async fn server(authentication: Authentication) -> (Server, Keyring) {
-    let entry = |(kind, text)| Entry { kind, key: Key::parse(text).unwrap(), origin: Origin::Made };
-    let keys = Keyring::new(Kind::ALL.into_iter().zip(TEXTS).map(entry), Forgetful);
+    let entry = |(kind, text)| Entry { kind, key: Key::parse(text).unwrap(), source: KeySource::Generated };
+    let keys = Keyring::new(Kind::ALL.into_iter().zip(TEXTS).map(entry), NoKeyStore);
     let mut settings = settings();
     settings.authentication = authentication;
     settings.account.keys = keys.clone();

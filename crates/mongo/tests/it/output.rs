@@ -150,11 +150,11 @@ async fn t24_t30_a_replaced_collection_keeps_what_its_owner_wished() {
     let mut client = server.connect().await;
     client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
     client.done("db", json(r#"{"create": "o"}"#)).await;
-    let target = || server.engine.holder(Api::MongoDb, "db", "o").unwrap();
-    let wished = server.engine.change_lifecycle(&target(), |wishes| {
-        wishes.max_purge_delay = Some(60);
-        wishes.max_instant_expiry = Some(1_000);
-        wishes.deletion_record = true;
+    let target = || server.engine.owner(Api::MongoDb, "db", "o").unwrap();
+    let wished = server.engine.change_lifecycle(&target(), |settings| {
+        settings.max_purge_delay = Some(60);
+        settings.max_instant_expiry = Some(1_000);
+        settings.deletion_record = true;
     });
     client.done("db", out(r#"{"$out": "o"}"#)).await;
     assert_eq!(target().lifecycle(), wished.unwrap());

@@ -328,7 +328,7 @@ async fn the_table_of_roles_and_commands_is_complete() {
     }
 }
 
-/// Pipelines on `shop.c`, and whether somebody may run them who reads and writes `shop` and has nothing else.
+/// Pipelines on `shop.c`, and whether a user may run them who reads and writes `shop` and has no other role.
 const PIPELINES: &[(&str, bool)] = &[
     (r#"{"$lookup": {"from": "d", "localField": "x", "foreignField": "x", "as": "o"}}"#, true),
     (

@@ -111,7 +111,7 @@ async fn the_account_is_one_user_on_all_databases() {
     }
 }
 
-/// What rests in cursors is bounded in bytes; beyond its share a user loses its own and nobody else's.
+/// What rests in cursors is bounded in bytes; beyond its share a user loses its own and no other user's.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_cursors_of_one_user_hold_its_share_of_memory() {
     let most = 6 * LARGE;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bson::{Document, Value};
-use engine::Holder;
+use engine::Owner;
 use mongo::Limits;
 use mongo::scratch::{Result, Scratch, ScratchFile};
 use storage::Time;
@@ -79,8 +79,8 @@ fn more(first: &Document, collection: &str, size: i32) -> Document {
 }
 
 fn promise(server: &Server, name: &str) {
-    let holder = Holder::Collection(server.engine.collection("db", name).unwrap());
-    server.engine.change_lifecycle(&holder, |lifecycle| lifecycle.max_purge_delay = Some(60)).unwrap();
+    let owner = Owner::Collection(server.engine.collection("db", name).unwrap());
+    server.engine.change_lifecycle(&owner, |lifecycle| lifecycle.max_purge_delay = Some(60)).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

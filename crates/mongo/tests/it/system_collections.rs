@@ -1,8 +1,8 @@
-//! What belongs to the system in `admin`: no command reads it, explains a read of it, or tells its figures, whoever asks.
+//! What belongs to the system in `admin`: no command reads it, explains a read of it, or tells its figures to any user.
 
 use std::collections::BTreeSet;
 
-use account::{Entry, Forgetful, Key, Keyring, Kind, Origin};
+use account::{Entry, Key, KeySource, Keyring, Kind, NoKeyStore};
 use bson::{Document, Value};
 use mongo::Authentication;
 use tokio::net::TcpStream;
@@ -117,10 +117,10 @@ const NOT_ABOUT: &[&str] = &[
 
 /// A server with a user whose credentials are wanted, a view of what they lie in, and a collection beside it.
 async fn server() -> (Server, Client<TcpStream>) {
-    let entry = |(kind, text)| Entry { kind, key: Key::parse(text).unwrap(), origin: Origin::Made };
+    let entry = |(kind, text)| Entry { kind, key: Key::parse(text).unwrap(), source: KeySource::Generated };
     let mut settings = settings();
     settings.authentication = Authentication::Required;
-    settings.account.keys = Keyring::new(Kind::ALL.into_iter().zip(KEYS).map(entry), Forgetful);
+    settings.account.keys = Keyring::new(Kind::ALL.into_iter().zip(KEYS).map(entry), NoKeyStore);
     let server = Server::with(settings).await;
     let mut owner = log_in(&server, "bolide", KEYS[0]).await;
     for (name, roles) in [

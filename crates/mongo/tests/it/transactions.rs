@@ -158,7 +158,7 @@ async fn a_retry_loop_leaves_no_cursor() {
     }
 }
 
-/// A command that commits may be stopped when the commit was made and nobody has noted it yet. Told that there is no such
+/// A command that commits may be stopped when the commit was made and is not noted yet. Told that there is no such
 /// transaction, the client would do everything once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_was_made_is_told_as_made_whatever_is_remembered_of_it() {
@@ -324,7 +324,7 @@ async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
     let outside = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]"#;
     let limited = client.fails("db", json(&format!(r#"{outside}, "maxTimeMS": 20}}"#))).await;
     assert_eq!(limited.0, 50);
-    // Other documents are nobody's business.
+    // Other documents do not matter.
     let other = r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$inc": {"n": 1}}}]}"#;
     client.done("db", json(other)).await;
     let waiting = at_work(&server, &format!("{outside}}}")).await;
@@ -353,7 +353,7 @@ async fn writes_that_wait_do_not_take_every_place() {
     }
     // Two wait, which is half of the places, and the others go ahead: the transaction will conflict.
     let settled = async {
-        while load.figures(Work::Statement).working != 2
+        while load.stats(Work::Statement).working != 2
             || waiting.iter().filter(|it| it.is_finished()).count() != 6
         {
             tokio::task::yield_now().await;

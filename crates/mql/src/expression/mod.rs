@@ -7,10 +7,11 @@
 //! A value may be *missing*, which is not null: a field path that leads nowhere, `$$REMOVE`. Evaluation gives `None` for it.
 //! Arguments are borrowed from the document where they can be; only what an operator makes is owned.
 //!
-//! Operators live in `operators/`, one file and one table per group. What takes its arguments evaluated is a plain function;
-//! what binds variables or must not evaluate everything reads its own argument and is a [`node::Special`].
+//! Operators are in `operators/`, one file and one table per group. An operator over evaluated arguments is a plain
+//! function; an operator that binds variables or evaluates only some arguments parses its own argument and is a
+//! [`node::Special`].
 //!
-//! Work is bounded: every step is counted by the context, and what an operator makes stays below the size and the depth of a
+//! Work is bounded: the context counts every step, and the result of an operator is bounded by the size and the depth of a
 //! document.
 
 mod node;
@@ -42,7 +43,7 @@ use parse::Parser;
 pub struct Expression(Arc<Node>);
 
 impl Expression {
-    /// Whether there is an operator of that name.
+    /// Returns `true` if there is an operator of that name.
     pub(crate) fn is_operator(name: &str) -> bool {
         table::find(name).is_some()
     }
@@ -53,39 +54,34 @@ impl Expression {
         Ok(Expression(Arc::new(Parser::new(variables).operand(value)?)))
     }
 
-    /// An expression that is always the same value.
+    /// Returns an expression that is always the same value.
     pub fn constant(value: impl Into<Value>) -> Expression {
         Expression(Arc::new(Node::Constant(Some(value.into()))))
     }
 
-    /// The value for a document, or `None` if it is missing.
+    /// Returns the value for a document, or `None` if it is missing.
     pub fn evaluate(&self, scope: &Scope<'_>, context: &Context) -> Result<Option<Value>> {
         Ok(self.0.evaluate(scope, context)?.into_value())
     }
 
-    /// Whether the value counts as true: missing, null, false and zero do not.
+    /// Returns whether the value counts as true: missing, null, false and zero do not.
     pub fn is_true(&self, scope: &Scope<'_>, context: &Context) -> Result<bool> {
         Ok(self.0.evaluate(scope, context)?.is_true())
     }
 
-    /// Whether the value does not depend on the document, the variables, time or chance.
+    /// Returns `true` if the value does not depend on the document, the variables, time or randomness.
     pub fn is_constant(&self) -> bool {
         self.as_constant().is_some()
     }
 
-    /// The value of a constant expression; the inner `None` is the missing value.
+    /// Returns the value of a constant expression; the inner `None` is the missing value.
     pub fn as_constant(&self) -> Option<Option<&Value>> {
         if let Node::Constant(value) = &*self.0 { Some(value.as_ref()) } else { None }
     }
 
-    /// Whether the value depends on nothing but known variables.
+    /// Returns `true` if the value depends on nothing but known variables.
     pub(crate) fn is_given(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
         self.0.is_given(is_known)
-    }
-
-    /// The names of a plain field path such as `$a.b`.
-    pub fn as_field_path(&self) -> Option<&[String]> {
-        if let Node::Field(path) = &*self.0 { Some(path.names()) } else { None }
     }
 }
 
@@ -119,7 +115,7 @@ mod tests {
         assert_eq!(error.message, "Expression $eq takes exactly 2 arguments. 1 were passed in.");
     }
 
-    /// Each level doubles what the one inside it made: refused long before memory is.
+    /// Each level doubles the result of the inner one: it is refused before memory is exhausted.
     #[test]
     fn growth_is_bounded() {
         let mut expression = Value::from("$a");

@@ -9,19 +9,19 @@ use bson::{Document, Value, ValueRef};
 use crate::context::Context;
 use crate::error::Result;
 use crate::expression::operand::{Budget, Operand, bounded};
-use crate::expression::path::Path;
 use crate::expression::scope::Scope;
 use crate::expression::table::{Call, Function};
+use crate::path::FieldPath;
 
-/// One node. What every expression is made of is here; the rest is a call or a [`Special`].
+/// A node of the expression tree. Operators other than comparisons are calls or [`Special`].
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     /// A value, or the missing value.
     Constant(Option<Value>),
     /// `$a.b`
-    Field(Path),
+    Field(FieldPath),
     /// `$$name.a.b`
-    Variable(Variable, Option<Path>),
+    Variable(Variable, Option<FieldPath>),
     /// A document whose fields are expressions; missing ones are left out.
     Document(Vec<(String, Node)>),
     /// An array whose items are expressions; missing ones are null.
@@ -39,7 +39,7 @@ pub(crate) trait Special: fmt::Debug + Send + Sync {
     fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>>;
 }
 
-/// What stands behind `$$`.
+/// A variable: the name after `$$`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Variable {
     Root,
@@ -50,7 +50,7 @@ pub(crate) enum Variable {
 }
 
 impl Variable {
-    /// The name behind `$$`.
+    /// Returns the name behind `$$`.
     pub(crate) fn name(&self) -> &str {
         match self {
             Variable::Root => "ROOT",
@@ -90,7 +90,7 @@ impl Comparison {
 }
 
 impl Node {
-    /// Whether the value depends on nothing but variables that `is_known` knows.
+    /// Returns `true` if the value depends on nothing but variables that `is_known` knows.
     pub(crate) fn is_given(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Node::Constant(_) => true,
@@ -98,13 +98,13 @@ impl Node {
             Node::Document(fields) => fields.iter().all(|(_, node)| node.is_given(is_known)),
             Node::Array(items) => items.iter().all(|node| node.is_given(is_known)),
             Node::Compare(_, sides) => sides.iter().all(|node| node.is_given(is_known)),
-            // Time and chance are no calls.
+            // Time and randomness are not calls.
             Node::Call { arguments, .. } => arguments.iter().flatten().all(|node| node.is_given(is_known)),
             Node::Field(_) | Node::Variable(..) | Node::Special(_) => false,
         }
     }
 
-    /// The value in a scope.
+    /// Returns the value in a scope.
     pub(crate) fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>> {
         context.spend(1)?;
         match self {
@@ -148,18 +148,18 @@ impl Node {
         }
     }
 
-    /// Whether the value counts as true.
+    /// Returns whether the value counts as true.
     pub(crate) fn is_true(&self, scope: &Scope<'_>, context: &Context) -> Result<bool> {
         Ok(self.evaluate(scope, context)?.is_true())
     }
 
-    /// Whether this is always the same.
+    /// Returns `true` if this is always the same.
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Node::Constant(_))
     }
 }
 
-/// The steps that a comparison is worth: most take one, that of long texts more, that of what has parts a lot more.
+/// Returns the charge of a comparison in steps: most take one, long texts more, documents and arrays most.
 fn comparison_work(left: Option<ValueRef<'_>>, right: Option<ValueRef<'_>>) -> u64 {
     match (left, right) {
         (Some(ValueRef::String(left)), Some(ValueRef::String(right))) => {
@@ -171,7 +171,7 @@ fn comparison_work(left: Option<ValueRef<'_>>, right: Option<ValueRef<'_>>) -> u
     }
 }
 
-/// The values of arguments; an absent one stays absent.
+/// Returns the values of arguments; an absent one stays absent.
 pub(crate) fn evaluate_all<'a>(
     arguments: &'a [Option<Node>],
     scope: &'a Scope<'a>,
@@ -184,7 +184,7 @@ pub(crate) fn evaluate_all<'a>(
 
 fn evaluate_variable<'a>(
     variable: &Variable,
-    path: Option<&Path>,
+    path: Option<&FieldPath>,
     scope: &'a Scope<'a>,
     context: &Context,
 ) -> Result<Operand<'a>> {

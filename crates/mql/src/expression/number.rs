@@ -1,8 +1,8 @@
 //! Numbers of all types, and arithmetic that widens its result: int, long, double, decimal.
 //!
-//! Integers stay integers while they fit: a sum of two ints that is too large becomes a long, one of longs a double. A double
-//! on either side makes a double, a decimal makes a decimal. Updates want to know when a long does not fit, expressions do
-//! not: hence two doors.
+//! Integers stay integers while they fit: a sum of two ints that is too large becomes a long, one of longs a double. A
+//! double on either side makes a double, a decimal makes a decimal. Updates need to know when a long does not fit,
+//! expressions do not: hence the checked variants.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// The number that a value is.
+    /// Returns the number that a value is.
     pub(crate) fn of(value: ValueRef<'_>) -> Option<Number> {
         match value {
             ValueRef::Int32(value) => Some(Number::Int(value)),
@@ -29,7 +29,7 @@ impl Number {
         }
     }
 
-    /// The nearest double.
+    /// Returns the nearest double.
     pub(crate) fn to_f64(self) -> f64 {
         match self {
             Number::Int(value) => value.into(),
@@ -39,7 +39,7 @@ impl Number {
         }
     }
 
-    /// The decimal: of a double only the fifteen digits that can be trusted.
+    /// Returns the decimal: of a double only the fifteen digits that can be trusted.
     pub(crate) fn to_decimal(self) -> Decimal128 {
         match self {
             Number::Int(value) => value.into(),
@@ -49,7 +49,7 @@ impl Number {
         }
     }
 
-    /// The integer, if the number is of an integer type.
+    /// Returns the integer, if the number is of an integer type.
     pub(crate) fn integer(self) -> Option<i64> {
         match self {
             Number::Int(value) => Some(value.into()),
@@ -58,7 +58,7 @@ impl Number {
         }
     }
 
-    /// The number as an integer if it is whole and fits, whatever its type.
+    /// Returns the number as an integer if it is whole and fits, whatever its type.
     pub(crate) fn exact_i64(self) -> Option<i64> {
         match self {
             Number::Double(value) => whole(value),
@@ -67,12 +67,12 @@ impl Number {
         }
     }
 
-    /// The number as an int if it is whole and fits, whatever its type.
+    /// Returns the number as an int if it is whole and fits, whatever its type.
     pub(crate) fn exact_i32(self) -> Option<i32> {
         self.exact_i64().and_then(|value| i32::try_from(value).ok())
     }
 
-    /// The number without its fraction, if that fits.
+    /// Returns the number without its fraction, if that fits.
     pub(crate) fn truncated_i64(self) -> Option<i64> {
         match self {
             Number::Double(value) => whole(value.trunc()),
@@ -81,7 +81,7 @@ impl Number {
         }
     }
 
-    /// The nearest integer, if it is in range: halves of doubles go away from zero, those of decimals to the even one.
+    /// Returns the nearest integer, if it is in range: halves of doubles go away from zero, those of decimals to the even one.
     pub(crate) fn rounded_i64(self) -> Option<i64> {
         match self {
             Number::Double(value) => whole(value.round()),
@@ -90,12 +90,12 @@ impl Number {
         }
     }
 
-    /// The number without its fraction, or the end of the range that it is beyond; zero for NaN.
+    /// Returns the number without its fraction, or the end of the range that it is beyond; zero for NaN.
     pub(crate) fn saturating_i64(self) -> i64 {
         self.truncated_i64().unwrap_or_else(|| self.to_f64() as i64)
     }
 
-    /// Whether it is zero.
+    /// Returns `true` if it is zero.
     pub(crate) fn is_zero(self) -> bool {
         match self {
             Number::Decimal(value) => value.is_zero(),
@@ -103,12 +103,12 @@ impl Number {
         }
     }
 
-    /// Whether it is a decimal.
+    /// Returns `true` if it is a decimal.
     pub(crate) fn is_decimal(self) -> bool {
         matches!(self, Number::Decimal(_))
     }
 
-    /// An integer: an int if it fits, unless it must be a long.
+    /// Returns an integer: an int if it fits, unless it must be a long.
     pub(crate) fn of_integer(value: i64, long: bool) -> Number {
         match i32::try_from(value) {
             Ok(value) if !long => Number::Int(value),
@@ -116,7 +116,7 @@ impl Number {
         }
     }
 
-    /// Whether it is a long.
+    /// Returns `true` if it is a long.
     pub(crate) fn is_long(self) -> bool {
         matches!(self, Number::Long(_))
     }
@@ -144,7 +144,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// A double in at most sixteen digits, in the shorter of the two ways to write it.
+/// Returns a double in at most sixteen digits, in the shorter of the two ways to write it.
 pub(crate) fn double_text(value: f64) -> String {
     if !value.is_finite() {
         let sign = if value < 0.0 { "-" } else { "" };
@@ -168,35 +168,35 @@ pub(crate) fn double_text(value: f64) -> String {
     }
 }
 
-/// A double without a fraction inside the range of longs.
+/// Returns a double without a fraction inside the range of longs.
 pub(crate) fn whole(value: f64) -> Option<i64> {
     let fits =
         value.fract() == 0.0 && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
     fits.then_some(value as i64)
 }
 
-/// The sum; longs that overflow become a double.
+/// Returns the sum; longs that overflow become a double.
 pub(crate) fn add(left: Number, right: Number) -> Number {
     checked_add(left, right).unwrap_or_else(|| Number::Double(left.to_f64() + right.to_f64()))
 }
 
-/// The difference; longs that overflow become a double.
+/// Returns the difference; longs that overflow become a double.
 pub(crate) fn subtract(left: Number, right: Number) -> Number {
     checked(left, right, i64::checked_sub, |left, right| left - right, |left, right| left - right)
         .unwrap_or_else(|| Number::Double(left.to_f64() - right.to_f64()))
 }
 
-/// The product; longs that overflow become a double.
+/// Returns the product; longs that overflow become a double.
 pub(crate) fn multiply(left: Number, right: Number) -> Number {
     checked_multiply(left, right).unwrap_or_else(|| Number::Double(left.to_f64() * right.to_f64()))
 }
 
-/// The sum, unless longs overflow.
+/// Returns the sum, unless longs overflow.
 pub(crate) fn checked_add(left: Number, right: Number) -> Option<Number> {
     checked(left, right, i64::checked_add, |left, right| left + right, |left, right| left + right)
 }
 
-/// The product, unless longs overflow.
+/// Returns the product, unless longs overflow.
 pub(crate) fn checked_multiply(left: Number, right: Number) -> Option<Number> {
     checked(left, right, i64::checked_mul, |left, right| left * right, |left, right| left * right)
 }
@@ -243,7 +243,7 @@ impl Sum {
         }
     }
 
-    /// The total, of the widest type there was, or wider if it must be.
+    /// Returns the total, of the widest type there was, or wider if it must be.
     pub(crate) fn total(&self) -> Number {
         if let Some(decimals) = self.decimals {
             return Number::Decimal(decimals + self.without_decimals());
@@ -254,7 +254,7 @@ impl Sum {
         }
     }
 
-    /// The total divided by a count, a decimal if there was one, else a double.
+    /// Returns the total divided by a count, a decimal if there was one, else a double.
     pub(crate) fn average(&self, count: u64) -> Number {
         match self.total() {
             Number::Decimal(total) => Number::Decimal(total / Decimal128::from(count as i64)),
@@ -262,7 +262,7 @@ impl Sum {
         }
     }
 
-    /// The integers and doubles as a decimal.
+    /// Returns the integers and doubles as a decimal.
     fn without_decimals(&self) -> Decimal128 {
         let integers = i64::try_from(self.integers)
             .map_or_else(|_| Decimal128::from_f64_nearest(self.integers as f64), Decimal128::from);
@@ -274,7 +274,7 @@ impl Sum {
         integers + doubles
     }
 
-    /// The total of all but the decimals as a double.
+    /// Returns the total of all but the decimals as a double.
     pub(crate) fn to_f64(&self) -> f64 {
         let Some(mut doubles) = self.doubles else { return self.integers as f64 };
         let high = self.integers as f64;

@@ -1,4 +1,4 @@
-//! A value on its way through an expression: missing, borrowed from the document, or made by an operator.
+//! Intermediate values of an expression: missing, borrowed from the document, or computed.
 
 use bson::{ArrayRef, Kind, Value, ValueRef};
 
@@ -15,7 +15,7 @@ pub(crate) enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    /// What is there, to read.
+    /// Returns the value, borrowed.
     pub(crate) fn view(&self) -> Option<ValueRef<'_>> {
         match self {
             Operand::Missing => None,
@@ -24,7 +24,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// What is there, to keep.
+    /// Returns the owned value.
     pub(crate) fn into_value(self) -> Option<Value> {
         match self {
             Operand::Missing => None,
@@ -33,7 +33,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// What is there, to keep, with the work of copying it counted.
+    /// Returns the owned value and charges the copy.
     pub(crate) fn keep(self, context: &Context) -> Result<Option<Value>> {
         if let Operand::Borrowed(value) = self {
             Budget { left: usize::MAX, ..Budget::new(context) }.take(value, usize::MAX)?;
@@ -41,17 +41,17 @@ impl<'a> Operand<'a> {
         Ok(self.into_value())
     }
 
-    /// Whether this is missing, null or undefined.
+    /// Returns `true` if this is missing, null or undefined.
     pub(crate) fn is_nullish(&self) -> bool {
         is_nullish(self.view())
     }
 
-    /// Whether this counts as true.
+    /// Returns `true` if this counts as true.
     pub(crate) fn is_true(&self) -> bool {
         self.view().is_some_and(is_true)
     }
 
-    /// Borrowed where there is something.
+    /// Creates an operand that borrows a value, if there is one.
     pub(crate) fn borrowed(value: Option<ValueRef<'a>>) -> Operand<'a> {
         value.map_or(Operand::Missing, Operand::Borrowed)
     }
@@ -63,12 +63,12 @@ impl From<Option<Value>> for Operand<'_> {
     }
 }
 
-/// Whether a value is missing, null or undefined.
+/// Returns `true` if a value is missing, null or undefined.
 pub(crate) fn is_nullish(value: Option<ValueRef<'_>>) -> bool {
     matches!(value, None | Some(ValueRef::Null | ValueRef::Undefined))
 }
 
-/// Whether a value counts as true: everything but null, undefined, false and zero.
+/// Returns `true` if a value counts as true: everything but null, undefined, false and zero.
 pub(crate) fn is_true(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Null | ValueRef::Undefined | ValueRef::Bool(false) => false,
@@ -77,27 +77,27 @@ pub(crate) fn is_true(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// The name of the type in messages.
+/// Returns the name of the type in messages.
 pub(crate) fn type_name(value: Option<ValueRef<'_>>) -> &'static str {
     value.map_or("missing", |value| value.kind().alias())
 }
 
-/// The value in words, for messages.
+/// Returns the value in words, for messages.
 pub(crate) fn text(value: Option<ValueRef<'_>>) -> String {
     value.map_or_else(|| "MISSING".to_owned(), bson::shell_text)
 }
 
-/// The array that an argument must be.
+/// Returns the array that an argument must be.
 pub(crate) fn array(value: Option<ValueRef<'_>>, refusal: Refusal) -> Result<ArrayRef<'_>> {
     value.and_then(ValueRef::as_array).ok_or_else(|| refusal.about(type_name(value)))
 }
 
-/// The string that an argument must be.
+/// Returns the string that an argument must be.
 pub(crate) fn string(value: Option<ValueRef<'_>>, refusal: Refusal) -> Result<&str> {
     value.and_then(ValueRef::as_str).ok_or_else(|| refusal.about(type_name(value)))
 }
 
-/// Refuses what an operator made if it outgrew a document.
+/// Refuses a result that exceeds the size of a document.
 pub(crate) fn bounded(value: Value, context: &Context) -> Result<Value> {
     if matches!(value.kind(), Kind::Document | Kind::Array | Kind::String | Kind::Binary) {
         Budget::new(context).take(value.view(), bson::limits::DEPTH_MAX)?;
@@ -105,8 +105,8 @@ pub(crate) fn bounded(value: Value, context: &Context) -> Result<Value> {
     Ok(value)
 }
 
-/// The bytes that are left for a value in the making: what is built in a loop asks before it grows. Bytes also count as work,
-/// so that copying much is not cheaper than computing much.
+/// The bytes left for a value under construction: loops check it before they grow the value. Bytes also count as work, so
+/// that copying is not cheaper than computing.
 #[derive(Debug)]
 pub(crate) struct Budget<'a> {
     left: usize,
@@ -121,7 +121,7 @@ const BYTES_PER_STEP: usize = 8;
 const PENDING_BYTES: usize = 512;
 
 impl<'a> Budget<'a> {
-    /// As much as a document may have.
+    /// Creates the budget of one document.
     pub(crate) fn new(context: &'a Context) -> Budget<'a> {
         Budget { left: bson::limits::DOCUMENT_BYTES_MAX, pending: 0, context: Some(context) }
     }

@@ -1,4 +1,4 @@
-//! From BSON to nodes: names, arity and variables are checked here, once.
+//! Parsing of expressions: names, arity and variables are checked here, once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,16 +9,17 @@ use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::node::{self, Node, Special, Variable};
 use crate::expression::operand::{Operand, is_nullish, measure, type_name};
-use crate::expression::path::{Path, check_name};
+use crate::expression::path::check_name;
 use crate::expression::scope::{self, Scope, Variables};
 use crate::expression::table::{self, Arity, Call, Form, Function, Names};
-use crate::filter::PatternRoom;
+use crate::path::FieldPath;
+use crate::regex::PatternBudget;
 
-/// The names in force while an expression is read.
+/// A parser with the names in scope.
 #[derive(Debug)]
 pub(crate) struct Parser<'a> {
     known: &'a Variables,
-    /// How many times each name is bound by the operators around.
+    /// How many times the enclosing operators bind each name.
     bound: HashMap<String, usize>,
 }
 
@@ -27,8 +28,8 @@ impl<'a> Parser<'a> {
         Parser { known, bound: HashMap::new() }
     }
 
-    /// Where patterns that are known go.
-    pub(crate) fn patterns(&self) -> &'a PatternRoom {
+    /// Returns the budget of constant patterns.
+    pub(crate) fn patterns(&self) -> &'a PatternBudget {
         self.known.patterns()
     }
 
@@ -139,8 +140,7 @@ impl<'a> Parser<'a> {
         Ok(if foldable { fold(node) } else { node })
     }
 
-    /// An operator whose last arguments say what is given instead of null or of an error: they are only evaluated if they are
-    /// needed.
+    /// Parses an operator whose last arguments replace null or an error: they are only evaluated if they are needed.
     pub(crate) fn guarded(
         &mut self,
         name: &'static str,
@@ -167,7 +167,7 @@ impl<'a> Parser<'a> {
             if text.len() < 2 {
                 return Err(Error::location(16872, "'$' by itself is not a valid FieldPath"));
             }
-            return Ok(Node::Field(Path::parse(&text[1..])?));
+            return Ok(Node::Field(FieldPath::parse_aggregation(&text[1..])?));
         };
         let (name, path) = match rest.split_once('.') {
             Some((name, path)) => (name, Some(path)),
@@ -176,7 +176,7 @@ impl<'a> Parser<'a> {
         scope::check_readable(name)?;
         let path = match path {
             Some("") => return Err(Error::location(40353, "FieldPath must not end with a '.'.")),
-            Some(path) => Some(Path::parse(path)?),
+            Some(path) => Some(FieldPath::parse_aggregation(path)?),
             None => None,
         };
         let constant = |value: Option<Value>| match &path {
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Whether a part depends on nothing but the values of the request's `let`.
+    /// Returns `true` if a part depends on nothing but the values of the request's `let`.
     pub(crate) fn is_given(&self, node: &Node) -> bool {
         node.is_given(&|name| !self.is_bound(name) && self.known.contains(name))
     }
@@ -216,14 +216,14 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A pure operator over arguments that it has read itself.
+/// Returns a pure operator over arguments that it has read itself.
 pub(crate) fn pure_call(name: &'static str, function: Function, arguments: Vec<Option<Node>>) -> Node {
     let foldable = arguments.iter().flatten().all(Node::is_constant);
     let node = Node::Call { name, function, arguments };
     if foldable { fold(node) } else { node }
 }
 
-/// A call with something to give instead of null or of a failed conversion.
+/// A call with defaults for null and for a failed conversion.
 #[derive(Debug)]
 struct Guarded {
     name: &'static str,
@@ -250,7 +250,7 @@ impl Special for Guarded {
     }
 }
 
-/// The fields of a document of named arguments, in the order of the table.
+/// Returns the fields of a document of named arguments, in the order of the table.
 pub(crate) fn named_fields<'v>(names: &Names, argument: ValueRef<'v>) -> Result<Vec<Option<ValueRef<'v>>>> {
     let ValueRef::Document(document) = argument else {
         return Err(names.not_a_document.about(type_name(Some(argument))));
@@ -290,9 +290,9 @@ fn wrong_count(name: &str, wanted: usize, count: usize) -> Error {
     Error::location(16020, message)
 }
 
-/// Evaluates a call over constants. What fails is left as it is, and fails when it is evaluated, if it ever is.
+/// Evaluates a call over constants. A call that fails is kept, and fails if it is ever evaluated.
 fn fold(node: Node) -> Node {
-    /// What is larger is computed when it is asked for: a request is not to become much more memory than it was.
+    /// Larger values are computed on evaluation: folding must not multiply the memory of a request.
     const ARGUMENTS_BYTES_MAX: usize = 1024;
     const RESULT_BYTES_MAX: usize = 4096;
     let small = |value: Option<ValueRef<'_>>, left: &mut usize| {

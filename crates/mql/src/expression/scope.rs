@@ -1,4 +1,4 @@
-//! What names mean while an expression is evaluated: the document, the variables, and how strings compare.
+//! The scope of an evaluation: the document, the variables, and the collation.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -8,23 +8,24 @@ use bson::{Collation, Document, DocumentRef, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::operand::Operand;
-use crate::filter::PatternRoom;
+use crate::regex::PatternBudget;
 
-/// The names that an expression may use beside the system's own, those of `let`, and the room for its regular expressions.
+/// The names that an expression may use beside the system's own, those of `let`, and the budget of its regular
+/// expressions.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     names: HashSet<String>,
-    patterns: PatternRoom,
+    patterns: PatternBudget,
 }
 
 impl Variables {
-    /// No names but the system's own.
+    /// Creates a set without names besides the system's own.
     pub fn none() -> Variables {
         Variables::default()
     }
 
-    /// The names of the fields of a document, which later holds the values.
-    pub fn of(values: &Document, patterns: &PatternRoom) -> Variables {
+    /// Returns the names of the fields of a document, which later holds the values.
+    pub fn of(values: &Document, patterns: &PatternBudget) -> Variables {
         let names = values.iter().map(|(name, _)| name.to_owned()).collect();
         Variables { names, patterns: patterns.clone() }
     }
@@ -34,18 +35,18 @@ impl Variables {
         self.names.insert(name.into());
     }
 
-    /// Whether there is such a name.
+    /// Returns `true` if there is such a name.
     pub fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Where patterns that are known when an expression is read go.
-    pub(crate) fn patterns(&self) -> &PatternRoom {
+    /// Returns the budget of patterns that are known when an expression is parsed.
+    pub(crate) fn patterns(&self) -> &PatternBudget {
         &self.patterns
     }
 }
 
-/// The document an expression looks at, with the values of all variables.
+/// The document that an expression reads, with the values of all variables.
 ///
 /// Scopes form a chain: `with` gives an inner scope that borrows the outer one.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +69,7 @@ enum Frame<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// The outermost scope: `$$ROOT` and `$$CURRENT` are this document.
+    /// Returns the outermost scope: `$$ROOT` and `$$CURRENT` are this document.
     pub fn root(document: DocumentRef<'a>) -> Scope<'a> {
         Scope {
             root: document,
@@ -81,25 +82,25 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same with the values of `let`. A known name whose value is undefined is missing.
+    /// Creates the same with the values of `let`. A known name whose value is undefined is missing.
     #[must_use]
     pub fn with_variables(self, variables: &'a Document) -> Scope<'a> {
         Scope { variables: Some(variables), ..self }
     }
 
-    /// The same with what `$meta` gives: one field for each keyword, such as `textScore`.
+    /// Creates the same with what `$meta` gives: one field for each keyword, such as `textScore`.
     #[must_use]
     pub fn with_meta(self, meta: &'a Document) -> Scope<'a> {
         Scope { meta: Some(meta), ..self }
     }
 
-    /// The same with a collation for all comparisons.
+    /// Creates the same with a collation for all comparisons.
     #[must_use]
     pub fn with_collation(self, collation: &'a Collation) -> Scope<'a> {
         Scope { collation: (!collation.is_simple()).then_some(collation), ..self }
     }
 
-    /// An inner scope with one more variable. `CURRENT` moves the beginning of field paths.
+    /// Returns an inner scope with one more variable. `CURRENT` moves the beginning of field paths.
     #[must_use]
     pub fn with<'b>(&'b self, name: &'b str, value: Option<ValueRef<'b>>) -> Scope<'b>
     where
@@ -109,7 +110,7 @@ impl<'a> Scope<'a> {
         Scope { frame: Frame::One(name, value), outer: Some(self), current, ..*self }
     }
 
-    /// An inner scope with several more variables.
+    /// Creates an inner scope with several more variables.
     pub(crate) fn with_all<'b>(&'b self, values: &'b [(&'b str, Operand<'b>)]) -> Scope<'b>
     where
         'a: 'b,
@@ -123,17 +124,17 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The document itself.
+    /// Returns the document itself.
     pub fn document(&self) -> DocumentRef<'a> {
         self.root
     }
 
-    /// Where field paths begin.
+    /// Returns where field paths begin.
     pub(crate) fn current(&self) -> Option<ValueRef<'a>> {
         self.current
     }
 
-    /// The value of a variable that is not the system's own.
+    /// Returns the value of a variable that is not the system's own.
     pub(crate) fn variable(&'a self, name: &str, context: &Context) -> Result<Option<ValueRef<'a>>> {
         let mut scope = self;
         loop {
@@ -156,7 +157,7 @@ impl<'a> Scope<'a> {
         Ok(value.filter(|value| !matches!(value, ValueRef::Undefined)))
     }
 
-    /// What is known about the document beside its fields.
+    /// Returns what is known about the document beside its fields.
     pub(crate) fn meta(&self, keyword: &str) -> Option<ValueRef<'a>> {
         self.meta.and_then(|meta| meta.get(keyword)).map(bson::Value::view)
     }
@@ -171,7 +172,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Refuses names that nobody may read.
+/// Refuses names that may not be read.
 pub(crate) fn check_readable(name: &str) -> Result<()> {
     check(name, "variable name", |first| first.is_ascii_alphabetic() || !first.is_ascii())
 }

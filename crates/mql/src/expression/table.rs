@@ -1,4 +1,4 @@
-//! The form of the tables of operators, and the one place where a name is looked up.
+//! The tables of operators, and the lookup by name.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -15,8 +15,8 @@ use crate::expression::scope::Scope;
 
 /// A group of operators.
 pub(crate) struct Group {
-    /// Whether an operator over constants may be evaluated when it is parsed: not where the answer depends on the collation, on
-    /// chance or on the document.
+    /// Whether an operator over constants may be evaluated when it is parsed: not if the result depends on the collation, on
+    /// randomness or on the document.
     pub(crate) foldable: bool,
     pub(crate) operators: &'static [Operator],
 }
@@ -27,7 +27,7 @@ pub(crate) struct Operator {
     pub(crate) form: Form,
 }
 
-/// What an operator looks like.
+/// The syntax of an operator.
 pub(crate) enum Form {
     /// Arguments by position: a list, or the one argument itself.
     Positional(Arity, Function),
@@ -44,13 +44,13 @@ pub(crate) type Function = fn(&Call<'_>) -> Result<Option<Value>>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Arity {
     Exactly(usize),
-    /// Exactly one, in the words of conversions.
+    /// Exactly one, with the message of conversions.
     Single,
     Between(usize, usize),
     Any,
 }
 
-/// The arguments that an operator knows by name, and the codes of what can be wrong with them.
+/// The named arguments of an operator, and the codes of their errors.
 pub(crate) struct Names {
     pub(crate) parameters: &'static [Parameter],
     pub(crate) not_a_document: Refusal,
@@ -60,42 +60,42 @@ pub(crate) struct Names {
 /// One argument with a name.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    /// What is said when it is not there, if it must be.
+    /// The error for a missing argument, if it is required.
     pub(crate) required: Option<Refusal>,
 }
 
-/// An error: its code, and its words with `{}` for the name or type that is wrong.
+/// An error: its code, and its message with `{}` for the wrong name or type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal(pub(crate) i32, pub(crate) &'static str);
 
 impl Refusal {
-    /// The error about something.
+    /// Returns the error about something.
     pub(crate) fn about(self, what: &str) -> Error {
         Error::location(self.0, self.1.replacen("{}", what, 1))
     }
 }
 
-/// A named argument that must be there.
+/// Returns a named argument that must be there.
 pub(crate) const fn required(name: &'static str, code: i32, words: &'static str) -> Parameter {
     Parameter { name, required: Some(Refusal(code, words)) }
 }
 
-/// A named argument that may be there.
+/// Returns a named argument that may be there.
 pub(crate) const fn optional(name: &'static str) -> Parameter {
     Parameter { name, required: None }
 }
 
-/// An operator with arguments by position.
+/// Returns an operator with arguments by position.
 pub(crate) const fn positional(name: &'static str, arity: Arity, function: Function) -> Operator {
     Operator { name, form: Form::Positional(arity, function) }
 }
 
-/// An operator with arguments by name.
+/// Returns an operator with arguments by name.
 pub(crate) const fn named(name: &'static str, names: &'static Names, function: Function) -> Operator {
     Operator { name, form: Form::Named(names, function) }
 }
 
-/// An operator that reads its own argument.
+/// Returns an operator that reads its own argument.
 pub(crate) const fn own(
     name: &'static str,
     parse: fn(&mut Parser<'_>, &'static str, ValueRef<'_>) -> Result<Node>,
@@ -103,7 +103,7 @@ pub(crate) const fn own(
     Operator { name, form: Form::Own(parse) }
 }
 
-/// One application of an operator: its evaluated arguments and the world around.
+/// One call of an operator: its evaluated arguments and the context.
 pub(crate) struct Call<'a> {
     pub(crate) name: &'static str,
     pub(crate) arguments: &'a [Option<Operand<'a>>],
@@ -112,23 +112,23 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The value of an argument; absent and missing are the same.
+    /// Returns the value of an argument; absent and missing are the same.
     pub(crate) fn get(&self, position: usize) -> Option<ValueRef<'a>> {
         self.arguments.get(position)?.as_ref()?.view()
     }
 
-    /// Whether an argument was given at all.
+    /// Returns `true` if an argument was given at all.
     pub(crate) fn is_given(&self, position: usize) -> bool {
         matches!(self.arguments.get(position), Some(Some(_)))
     }
 
-    /// The values of all arguments that were given.
+    /// Returns the values of all arguments that were given.
     pub(crate) fn values(&self) -> impl Iterator<Item = Option<ValueRef<'a>>> + Clone {
         self.arguments.iter().flatten().map(Operand::view)
     }
 }
 
-/// The operator of a name, and whether it may be folded.
+/// Returns the operator of a name, and whether it may be folded.
 pub(crate) fn find(name: &str) -> Option<(&'static Operator, bool)> {
     static ALL: LazyLock<HashMap<&'static str, (&'static Operator, bool)>> = LazyLock::new(|| {
         let rows = operators::GROUPS.iter();

@@ -5,8 +5,8 @@
 
 use bson::{BinaryRef, ValueRef};
 
-use super::numbers::{integer, whole};
 use crate::error::{Error, Result};
+use crate::numbers::{integer, whole};
 
 /// Highest position that may be asked about.
 const POSITION_MAX: i64 = i32::MAX as i64;
@@ -58,7 +58,7 @@ impl BitTest {
         Ok(BitTest { rule, positions })
     }
 
-    /// Whether a value is a number or binary data whose bits are as wanted.
+    /// Returns `true` if a value is a number or binary data whose bits are as wanted.
     pub(super) fn matches(&self, value: ValueRef<'_>) -> bool {
         let number;
         let (bytes, beyond): (&[u8], bool) = match value {

@@ -1,28 +1,29 @@
 //! Why a document does not match a filter: what clients read in `errInfo.details` of a write that a validator refused.
 //!
-//! The filter is gone through as it was written, clause by clause, and each clause is asked by itself. So the explanation knows
-//! nothing of its own about operators and cannot disagree with the filter. Within a negation it tells what did match.
+//! The explainer evaluates the filter as it was written, clause by clause. So the explanation has no rules of its own about
+//! operators and cannot disagree with the filter. Within a negation it reports what did match.
 
 use std::collections::BTreeSet;
 
 use bson::{Document, DocumentRef, Kind, Value, ValueRef};
 
+use super::explain_limits::{push_shown, spend_on};
 use super::schema::explain_schema;
-use super::shown::{push_shown, spend_on};
 use super::{Filter, Settings, is_truthy};
 use crate::context::Context;
 use crate::error::{Code, Result};
 use crate::expression::{Expression, Scope, Variables};
 use crate::path::{Arrays, FieldPath};
 
-/// How deep clauses are gone into.
+/// The depth to which clauses are explained.
 const DEPTH_MAX: usize = 32;
 /// How many values of an array are shown.
 const VALUES_MAX: usize = 10;
 /// The reason where no other is known.
 const NO_MATCH: &str = "the document does not match";
 
-/// What of a filter a document does not meet. The work counts in the context, and ends with it: that is the only error.
+/// Explains which clauses of a filter a document does not meet. The work counts in the context, and ends with it: that
+/// is the only error.
 pub fn explain_filter(
     filter: DocumentRef<'_>,
     document: DocumentRef<'_>,
@@ -37,8 +38,8 @@ pub fn explain_filter(
     }))
 }
 
-/// What could be evaluated; none if it could not, an error if the request was stopped. A filter leaves off at the first clause
-/// that decides, so a clause behind it may be one that cannot be evaluated for the document.
+/// Returns the result of an evaluation; none if it failed, an error if the request was stopped. A filter stops at the
+/// first clause that decides, so a later clause may fail for the document.
 fn unless_stopped<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -80,7 +81,7 @@ struct Clause {
     operand: Value,
 }
 
-/// The conditions of a filter, one by one.
+/// Returns the conditions of a filter, one by one.
 fn clauses(filter: DocumentRef<'_>) -> Vec<Clause> {
     let mut found = Vec::new();
     for (name, value) in filter.iter().filter(|(name, _)| *name != "$comment") {
@@ -95,7 +96,7 @@ fn clauses(filter: DocumentRef<'_>) -> Vec<Clause> {
     found
 }
 
-/// The conditions on one field. A `$regex` goes with its `$options`.
+/// Returns the conditions on one field. A `$regex` goes with its `$options`.
 fn field_clauses(path: &str, value: ValueRef<'_>) -> Vec<Clause> {
     let clause = |operator: &str, operand: ValueRef<'_>, asked: Value| Clause {
         written: Document::new().with(path, asked),
@@ -128,7 +129,7 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// One clause by itself, several as an `$and`.
+    /// Explains one clause by itself, several as an `$and`.
     fn all(self, clauses: &[Clause], sense: Sense) -> Result<Document> {
         match clauses {
             [only] => self.clause(only, sense),
@@ -166,7 +167,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// A logical operator: those of its branches that make it fail, or hold, as far as they can be evaluated.
+    /// Explains a logical operator by the branches that make it fail, or hold, as far as they can be evaluated.
     fn list<'c>(
         self,
         name: &str,
@@ -221,7 +222,7 @@ impl Explainer<'_> {
         Ok(shown)
     }
 
-    /// A condition on a field: what is there, and why that is not enough.
+    /// Explains a condition on a field by the values there and the reason why they do not meet it.
     fn field(self, clause: &Clause, path: &str, sense: Sense) -> Result<Document> {
         let name = clause.operator.as_str();
         let sense = if is_negative(clause) { sense.turned() } else { sense };
@@ -253,9 +254,9 @@ impl Explainer<'_> {
         Ok(shown)
     }
 
-    /// The values that an operator looks at; none if there is no such field.
-    fn considered(self, path: &str, operator: &str) -> Result<Option<Considered>> {
-        let mut found: Option<Considered> = None;
+    /// Returns the values that an operator examines; none if there is no such field.
+    fn considered(self, path: &str, operator: &str) -> Result<Option<ExaminedValues>> {
+        let mut found: Option<ExaminedValues> = None;
         let whole = matches!(operator, "$size" | "$elemMatch" | "$all");
         FieldPath::parse(path)?.any(self.document, Arrays::Whole, self.context, &mut |leaf| {
             match leaf.value {
@@ -275,15 +276,15 @@ impl Explainer<'_> {
     }
 }
 
-/// The values that an operator looks at: all types, and as many values as are shown.
+/// The values that an operator examines: all types, and as many values as are shown.
 #[derive(Default)]
-struct Considered {
+struct ExaminedValues {
     values: Vec<Value>,
     kinds: Vec<Kind>,
     count: usize,
 }
 
-impl Considered {
+impl ExaminedValues {
     fn add(&mut self, value: ValueRef<'_>) {
         self.count += 1;
         if self.values.len() < VALUES_MAX {
@@ -301,7 +302,7 @@ fn told(clause: &Clause) -> Document {
     told
 }
 
-/// Whether the operator asks for the opposite of what it looks for.
+/// Returns `true` if the operator asks for the opposite of what it looks for.
 fn is_negative(clause: &Clause) -> bool {
     match clause.operator.as_str() {
         "$ne" | "$nin" => true,
@@ -321,7 +322,7 @@ fn push_types(shown: &mut Document, prefix: &str, kinds: &[Kind]) {
     }
 }
 
-/// The types of values that an operator can hold for at all; empty if any.
+/// Returns the types of values that an operator can hold for at all; empty if any.
 fn expected_types(operator: &str) -> &'static [Kind] {
     const NUMBERS: &[Kind] = &[Kind::Int32, Kind::Int64, Kind::Double, Kind::Decimal128];
     match operator {
@@ -335,7 +336,7 @@ fn expected_types(operator: &str) -> &'static [Kind] {
     }
 }
 
-/// Why an operator failed, or, within a negation, why it held.
+/// Returns why an operator failed, or, within a negation, why it held.
 fn reason(operator: &str, sense: Sense) -> Option<&'static str> {
     let (failed, held) = match operator {
         "$eq" | "$ne" | "$lt" | "$lte" | "$gt" | "$gte" => ("comparison failed", "comparison succeeded"),

@@ -8,7 +8,7 @@ use bson::{Document, Value, ValueRef};
 use super::node::{Comparison, Node, Test};
 use crate::path::FieldPath;
 
-/// The fields that an expression compares with something, and with what: those of an `$eq`, alone or within `$and`.
+/// Returns the fields that an expression compares with something, and with what: those of an `$eq`, alone or within `$and`.
 pub(crate) fn equalities(expression: ValueRef<'_>) -> Vec<(&str, ValueRef<'_>)> {
     let mut found = Vec::new();
     collect(expression, &mut found);
@@ -30,13 +30,13 @@ fn collect<'e>(expression: ValueRef<'e>, found: &mut Vec<(&'e str, ValueRef<'e>)
     }
 }
 
-/// The path of `"$a.b"`.
+/// Returns the path of `"$a.b"`.
 fn field(side: ValueRef<'_>) -> Option<&str> {
     let path = side.as_str()?.strip_prefix('$')?;
     (!path.is_empty() && !path.starts_with('$')).then_some(path)
 }
 
-/// The conditions on fields that hold wherever an expression is true.
+/// Returns the conditions on fields that hold wherever an expression is true.
 pub(super) fn implied(expression: ValueRef<'_>, variables: &Document) -> Vec<Node> {
     let condition = |(path, other): (&str, ValueRef<'_>)| {
         let value = constant(other, variables).filter(is_comparable)?;
@@ -46,7 +46,7 @@ pub(super) fn implied(expression: ValueRef<'_>, variables: &Document) -> Vec<Nod
     equalities(expression).into_iter().filter_map(condition).collect()
 }
 
-/// A value that is the same for all documents.
+/// Returns a value that is the same for all documents.
 fn constant(side: ValueRef<'_>, variables: &Document) -> Option<Value> {
     match side {
         ValueRef::String(text) if text.starts_with("$$") => variables.get(&text[2..]).cloned(),
@@ -56,8 +56,8 @@ fn constant(side: ValueRef<'_>, variables: &Document) -> Option<Value> {
     }
 }
 
-/// Whether equal means the same to expressions and to filters. An array may be what a path makes of many documents, and to a
-/// filter a pattern is no value.
+/// Returns `true` if equal means the same to expressions and to filters. An array may be what a path makes of many
+/// documents, and to a filter a pattern is no value.
 fn is_comparable(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Undefined | Value::Regex(_))
 }

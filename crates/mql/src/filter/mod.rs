@@ -1,24 +1,21 @@
-//! Which documents match: parsing a filter, and asking it.
+//! Filters: parsing, and matching documents.
 //!
 //! [`Filter::parse`] checks everything once; [`Filter::matches`] then reads documents in place. The parsed tree
-//! ([`Filter::root`]) is open to those who look for index bounds or for the values of an upsert in it.
+//! ([`Filter::root`]) is public to the planner, which derives index bounds, and to upserts, which derive values.
 //!
-//! Three rules make the difference to what one would expect. Operators compare only within the operand's class of types:
-//! `$gt: 5` never finds a string. A condition over an array holds if it holds for any item, each condition for itself.
-//! Negations are true complements: `$ne` holds for what is missing, and for no array with an item that is equal.
+//! Three rules may be unexpected. Operators compare only within the operand's class of types: `$gt: 5` never finds a
+//! string. A condition over an array holds if it holds for any item, each condition for itself. Negations are true
+//! complements: `$ne` holds for what is missing, and for no array with an item that is equal.
 
 mod bits;
 mod explain;
+mod explain_limits;
 mod expr;
 mod geo;
 mod matching;
 mod node;
-pub(crate) mod numbers;
 mod parse;
-mod pattern;
-mod pcre;
 mod schema;
-mod shown;
 mod text;
 mod types;
 
@@ -27,33 +24,33 @@ use std::sync::Arc;
 
 use bson::{ArrayRef, Collation, Document, DocumentRef, ValueRef};
 
+pub use crate::regex::{Groups, Pattern, PatternBudget};
 pub use bits::{BitRule, BitTest};
 pub use explain::explain_filter;
 pub(crate) use expr::equalities;
 pub use geo::{GeoTest, Measure, Near};
-pub(crate) use matching::Asking;
+pub(crate) use matching::MatchContext;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
-pub use pattern::{Groups, Pattern, PatternRoom};
 pub use schema::Schema;
 pub use text::TextSearch;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::TextRules;
 use crate::path::FieldPath;
+use crate::text::TextRules;
 
-/// What a filter is read with besides its own text.
+/// The settings with which a filter is parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// How strings compare.
     pub collation: Collation,
-    /// The values of `let`, by name. Every part of a request that is read shares them.
+    /// The values of `let`, by name. Every part of a request shares them.
     pub variables: Arc<Document>,
-    /// What the text index of the collection says, if there is one: what `$text` asks.
+    /// What the text index of the collection says, if there is one: the input of `$text`.
     pub text: Option<Arc<TextRules>>,
-    /// Room for the regular expressions of the request.
-    pub patterns: PatternRoom,
+    /// The budget for the regular expressions of the request.
+    pub patterns: PatternBudget,
 }
 
 impl Settings {
@@ -66,7 +63,7 @@ impl Settings {
     }
 }
 
-/// A filter, ready to be asked.
+/// A parsed filter.
 #[derive(Debug, Clone)]
 pub struct Filter {
     root: Node,
@@ -79,28 +76,28 @@ impl Filter {
         Ok(Filter { root: parse::Parser { settings }.filter(filter)?, settings: settings.clone() })
     }
 
-    /// The filter that lets everything through.
+    /// Returns the filter that lets everything through.
     pub fn everything() -> Filter {
         Filter { root: Node::And(Vec::new()), settings: Settings::default() }
     }
 
-    /// Whether a document matches.
+    /// Returns whether a document matches.
     pub fn matches(&self, document: DocumentRef<'_>, context: &Context) -> Result<bool> {
-        self.root.matches(document, Asking { context, settings: &self.settings })
+        self.root.matches(document, MatchContext { context, settings: &self.settings })
     }
 
-    /// The position of the array item by which a matching document matches: what `$` stands for. If several conditions are
-    /// over arrays, the last one counts.
+    /// Returns the position of the array item by which a matching document matches: what `$` stands for. If several
+    /// conditions are over arrays, the last one counts.
     pub fn position(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<usize>> {
-        self.root.position(document, Asking { context, settings: &self.settings })
+        self.root.position(document, MatchContext { context, settings: &self.settings })
     }
 
-    /// The parsed tree.
+    /// Returns the parsed tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// The condition that asks for the nearest first, if there is one.
+    /// Returns the condition that asks for the nearest first, if there is one.
     pub fn near(&self) -> Option<&Near> {
         self.root.conjuncts().iter().find_map(|node| match node {
             Node::Field { test: Test::Near(near), .. } => Some(&**near),
@@ -108,18 +105,18 @@ impl Filter {
         })
     }
 
-    /// The search for words, if there is one.
+    /// Returns the search for words, if there is one.
     pub fn text(&self) -> Option<&TextSearch> {
         self.root.find(&|node| if let Node::Text(search) = node { Some(&**search) } else { None })
     }
 
-    /// Whether nothing is asked.
+    /// Returns `true` if the filter matches every document.
     pub fn is_everything(&self) -> bool {
         matches!(&self.root, Node::And(nodes) if nodes.is_empty()) || matches!(self.root, Node::True)
     }
 
-    /// The values that fields must equal for a document to match: what an upsert begins with. Only conditions that must
-    /// hold count, so of `$or` only one with a single branch; `$in` and `$all` with a single value are equalities too.
+    /// Returns the values that fields must equal for a document to match: what an upsert begins with. Only conditions that
+    /// must hold count, so of `$or` only one with a single branch; `$in` and `$all` with a single value are equalities too.
     pub fn equalities(&self) -> Vec<(&FieldPath, ValueRef<'_>)> {
         let mut found = Vec::new();
         collect_equalities(&self.root, &mut found);
@@ -156,14 +153,14 @@ impl Condition {
         Ok(Condition { root: parse::Parser { settings }.condition(condition)?, settings: settings.clone() })
     }
 
-    /// Whether a value matches as if it were a field of a document: an array does if an item does.
+    /// Returns whether a value matches as if it were a field of a document: an array does if an item does.
     pub fn matches(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
-        self.root.matches_field(value, Asking { context, settings: &self.settings })
+        self.root.matches_field(value, MatchContext { context, settings: &self.settings })
     }
 
-    /// Whether a value matches by itself: items of an array are not looked at.
+    /// Returns whether a value matches by itself: items of an array are not looked at.
     pub fn matches_exactly(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
-        self.root.matches_item(value, Asking { context, settings: &self.settings })
+        self.root.matches_item(value, MatchContext { context, settings: &self.settings })
     }
 }
 
@@ -180,9 +177,10 @@ impl ElementFilter {
         Ok(ElementFilter { test: parse::Parser { settings }.element(operand)?, settings: settings.clone() })
     }
 
-    /// The position of the first item that matches.
+    /// Returns the position of the first item that matches.
     pub fn first(&self, items: ArrayRef<'_>, context: &Context) -> Result<Option<usize>> {
-        self.test.first_element(Some(ValueRef::Array(items)), Asking { context, settings: &self.settings })
+        self.test
+            .first_element(Some(ValueRef::Array(items)), MatchContext { context, settings: &self.settings })
     }
 }
 

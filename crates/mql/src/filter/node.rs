@@ -1,14 +1,14 @@
-//! The parsed form of a filter: a tree of conditions, open to those who look for index bounds or upsert values in it.
+//! The parsed form of a filter: a tree of conditions, which the planner and upserts read too.
 
 use bson::{Kind, Value};
 
 use super::bits::BitTest;
 use super::geo::{GeoTest, Near};
-use super::pattern::Pattern;
 use super::schema::Schema;
 use super::text::TextSearch;
 use crate::expression::Expression;
 use crate::path::{Arrays, FieldPath};
+use crate::regex::Pattern;
 
 /// A condition on a document.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub enum Test {
     Bits(BitTest),
     /// `$geoWithin`, `$geoIntersects`.
     Geo(Box<GeoTest>),
-    /// `$near`, `$nearSphere`: there is a place within the bounds. Who asks puts the nearest first.
+    /// `$near`, `$nearSphere`: there is a point within the bounds. The caller sorts the nearest first.
     Near(Box<Near>),
     /// `$size`: an array of exactly that many items.
     Size(i64),
@@ -76,7 +76,7 @@ pub enum Test {
     ElementValue(Box<Node>),
 }
 
-/// How a value stands to the operand.
+/// The relation of a value to the operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Comparison {
@@ -97,12 +97,12 @@ pub struct Members {
 }
 
 impl Members {
-    /// The values, in their order, each once.
+    /// Returns the values, in their order, each once.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// The regular expressions.
+    /// Returns the regular expressions.
     pub fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
@@ -117,7 +117,7 @@ impl TypeSet {
     pub const NUMBERS: TypeSet =
         TypeSet(bit(Kind::Double) | bit(Kind::Int32) | bit(Kind::Int64) | bit(Kind::Decimal128));
 
-    /// Whether values of that type are meant.
+    /// Returns `true` if values of that type are meant.
     pub fn contains(self, kind: Kind) -> bool {
         self.0 & bit(kind) != 0
     }
@@ -128,7 +128,7 @@ impl TypeSet {
         TypeSet(self.0 | other.0)
     }
 
-    /// All types that are meant.
+    /// Returns all types that are meant.
     pub fn kinds(self) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
@@ -150,7 +150,7 @@ const fn bit(kind: Kind) -> u32 {
 }
 
 impl Test {
-    /// How an array at the end of the path counts for this test.
+    /// Returns how an array at the end of the path counts for this test.
     pub fn arrays(&self) -> Arrays {
         match self {
             Test::Exists | Test::Size(_) | Test::ElementFields(_) | Test::ElementValue(_) => Arrays::Whole,
@@ -158,24 +158,24 @@ impl Test {
         }
     }
 
-    /// Whether this is an `$elemMatch`.
+    /// Returns `true` if this is an `$elemMatch`.
     pub(super) fn is_element(&self) -> bool {
         matches!(self, Test::ElementFields(_) | Test::ElementValue(_))
     }
 }
 
 impl Node {
-    /// The opposite.
+    /// Returns the opposite.
     pub(super) fn negated(self) -> Node {
         Node::Not(Box::new(self))
     }
 
-    /// All of them, as simply as it can be said.
+    /// Returns all of them, as simply as it can be said.
     pub(super) fn all(mut nodes: Vec<Node>) -> Node {
         if nodes.len() == 1 { nodes.pop().unwrap_or(Node::True) } else { Node::And(nodes) }
     }
 
-    /// How many nodes of the tree are such, those within `$elemMatch` too.
+    /// Counts the nodes that pass a test, including those within `$elemMatch`.
     pub(super) fn count(&self, is_such: &dyn Fn(&Node) -> bool) -> usize {
         let below = match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
@@ -190,7 +190,7 @@ impl Node {
         below + usize::from(is_such(self))
     }
 
-    /// The first thing of a kind outside of negations and `$elemMatch`.
+    /// Returns the first thing of a kind outside of negations and `$elemMatch`.
     pub(super) fn find<'n, T>(&'n self, pick: &dyn Fn(&'n Node) -> Option<&'n T>) -> Option<&'n T> {
         match self {
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().find_map(|node| node.find(pick)),
@@ -198,7 +198,7 @@ impl Node {
         }
     }
 
-    /// The conditions that follow from the node beside itself.
+    /// Returns the conditions that follow from the node beside itself.
     pub(crate) fn implied(&self) -> &[Node] {
         match self {
             Node::Expr { implied, .. } => implied,
@@ -206,7 +206,7 @@ impl Node {
         }
     }
 
-    /// The conditions that all hold, whether there is one or many.
+    /// Returns the conditions that all hold, whether there is one or many.
     pub fn conjuncts(&self) -> &[Node] {
         match self {
             Node::And(nodes) => nodes,

@@ -1,4 +1,4 @@
-//! Reading a filter: which operators there are, what they take, and the words in which mistakes are refused.
+//! Parsing of filters: the operators, their operands, and the messages of errors.
 
 use bson::{DocumentRef, Value, ValueRef};
 
@@ -7,16 +7,16 @@ use super::bits::{BitRule, BitTest};
 use super::expr;
 use super::geo::{geo_intersects, geo_within, near};
 use super::node::{Comparison, Members, Node, Test};
-use super::numbers::{integer, is_nan, whole};
-use super::pattern::Pattern;
 use super::schema::Schema;
 use super::text::TextSearch;
 use super::types::type_set;
 use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Variables};
+use crate::numbers::{integer, is_nan, whole};
 use crate::path::{FieldPath, is_reference_field};
+use crate::regex::Pattern;
 
-/// Where in a filter something stands.
+/// The position of a condition in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// The filter itself, or a branch of `$and`, `$or` and `$nor` in it.
@@ -31,14 +31,15 @@ pub(super) struct Parser<'s> {
 }
 
 impl Parser<'_> {
-    /// A whole filter.
+    /// Parses a whole filter.
     pub(super) fn filter(&self, filter: DocumentRef<'_>) -> Result<Node> {
         let root = self.document(filter, Level::Top)?;
         check_specials(&root)?;
         Ok(root)
     }
 
-    /// A condition on a value: operators, a regular expression, or a value to equal. The paths in it are empty.
+    /// Parses a condition on a value: operators, a regular expression, or a value to equal. The paths in it are
+    /// empty.
     pub(super) fn condition(&self, condition: ValueRef<'_>) -> Result<Node> {
         let mut nodes = Vec::new();
         self.field("", &FieldPath::default(), condition, &mut nodes)?;
@@ -63,7 +64,7 @@ impl Parser<'_> {
     fn top_level(&self, name: &str, value: ValueRef<'_>, level: Level, nodes: &mut Vec<Node>) -> Result<()> {
         match name {
             "$and" => {
-                // All of them hold at once, wherever they stand: one list is easier to look at.
+                // All of them hold at once, so nested conjunctions are flattened.
                 for branch in self.branches(name, value, level)? {
                     match branch {
                         Node::And(inner) => nodes.extend(inner),
@@ -122,7 +123,7 @@ impl Parser<'_> {
         Ok(branches)
     }
 
-    /// What a field has to be: operators, a regular expression, or a value to equal.
+    /// Parses the condition on a field: operators, a regular expression, or a value to equal.
     fn field(&self, name: &str, path: &FieldPath, value: ValueRef<'_>, nodes: &mut Vec<Node>) -> Result<()> {
         match value {
             ValueRef::Document(operators) if is_operators(operators) => {
@@ -309,7 +310,7 @@ impl Parser<'_> {
     }
 }
 
-/// There is one order by distance and one search for words at most, and neither can be turned around.
+/// Checks that there is at most one order by distance and one text search, and that neither is negated.
 fn check_specials(root: &Node) -> Result<()> {
     let is_near = |node: &Node| matches!(node, Node::Field { test: Test::Near(_), .. });
     let is_text = |node: &Node| matches!(node, Node::Text(_));
@@ -347,13 +348,13 @@ fn on(path: &FieldPath, test: Test) -> Node {
     Node::Field { path: path.clone(), test }
 }
 
-/// Whether a document holds operators rather than being a value. A reference to another document is a value.
+/// Returns `true` if a document holds operators rather than being a value. A reference to another document is a value.
 pub(crate) fn is_operators(document: DocumentRef<'_>) -> bool {
     let is_operator = document.iter().next().is_some_and(|(name, _)| name.starts_with('$'));
     is_operator && !(document.get("$ref").is_some() && document.get("$id").is_some())
 }
 
-/// The operand of an item of `$all` that is an `$elemMatch`.
+/// Returns the operand of an item of `$all` that is an `$elemMatch`.
 fn element_operand(item: ValueRef<'_>) -> Option<ValueRef<'_>> {
     let (name, operand) = item.as_document()?.iter().next()?;
     (name == "$elemMatch").then_some(operand)
@@ -374,7 +375,7 @@ fn ordering(name: &str, comparison: Comparison, operand: ValueRef<'_>) -> Result
     Ok(Test::Compare(comparison, comparable(operand)?))
 }
 
-/// Whether a value switches something on.
+/// Returns `true` if a value switches something on.
 pub(crate) fn is_truthy(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Bool(value) => value,

@@ -1,16 +1,16 @@
-//! `$text`: words, looked for in the fields that a text index names.
+//! `$text`: full-text search in the fields of a text index.
 //!
-//! What the index says about fields, weights and language comes with the settings; without it a search can be read, so that
-//! others can see that it is one, but not asked.
+//! What the index says about fields, weights and language comes with the settings; without it a search can be parsed, but
+//! not evaluated.
 
 use std::sync::Arc;
 
 use bson::{DocumentRef, ValueRef};
-use words::Language;
+use stemming::Language;
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::index::{TextOptions, TextQuery, TextRules};
+use crate::text::{TextOptions, TextQuery, TextRules};
 
 /// A search for words.
 #[derive(Debug, Clone)]
@@ -58,17 +58,17 @@ impl TextSearch {
         Ok(parsed)
     }
 
-    /// Whether it knows the index that it is asked of.
+    /// Returns `true` if the search has the rules of its index.
     pub(crate) fn is_prepared(&self) -> bool {
         self.prepared.is_some()
     }
 
-    /// What is searched for, as written.
+    /// Returns the search text as written.
     pub fn search(&self) -> &str {
         &self.search
     }
 
-    /// The search as an index with these rules answers it.
+    /// Returns the search as an index with these rules answers it.
     pub fn query(&self, rules: &TextRules) -> TextQuery {
         let language = self.language.unwrap_or_else(|| rules.default_language());
         let options = TextOptions {
@@ -79,7 +79,7 @@ impl TextSearch {
         TextQuery::parse(&self.search, rules, options)
     }
 
-    /// What a document is worth to the search: `{$meta: "textScore"}`. `None` if it does not match.
+    /// Returns the score of a document: `{$meta: "textScore"}`. `None` if it does not match.
     pub fn score(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<f64>> {
         let Some(Prepared { rules, query }) = &self.prepared else {
             return Err(Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"));

@@ -3,8 +3,8 @@
 use bson::{Kind, ValueRef};
 
 use super::node::TypeSet;
-use super::numbers::integer;
 use crate::error::{Error, Result};
+use crate::numbers::integer;
 
 /// Reads names or codes of types, one or a list.
 pub(super) fn type_set(operand: ValueRef<'_>, operator: &str) -> Result<TypeSet> {

@@ -1,7 +1,7 @@
 //! Whether two indexes can stand side by side.
 //!
-//! What makes an index the one it is: its key, its collation, its partial filter, and whether it is unique or sparse. The
-//! rest are settings of it.
+//! The identity of an index is its key, its collation, its partial filter, and whether it is unique or sparse. All other
+//! options are settings.
 
 use bson::Document;
 
@@ -12,11 +12,11 @@ use crate::error::{Code, Error};
 /// How a requested index stands to one that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Relation {
-    /// They have nothing to do with each other.
+    /// They are different indexes.
     Different,
-    /// The request is for the very index that exists: nothing is to be done.
+    /// The request is for the existing index: there is nothing to do.
     Identical,
-    /// They cannot both be.
+    /// They cannot coexist.
     Conflict(Error),
 }
 
@@ -74,7 +74,7 @@ fn is_text(index: &IndexSpec) -> bool {
     index.parts.iter().any(|part| part.kind == PartKind::Text)
 }
 
-/// What tells one index from another. Numbers in it are made comparable by writing all of them in one form.
+/// Returns what tells one index from another. Numbers in it are made comparable by writing all of them in one form.
 fn signature(index: &IndexSpec) -> (Vec<u8>, bool, bool) {
     let empty = Document::new();
     let partial = index.partial.as_ref().map_or(&empty, |partial| &partial.expression);

@@ -32,26 +32,26 @@ const STEP_WORK: usize = 64;
 /// How long the hash of a hashed part is.
 const HASH_BYTES: usize = 8;
 
-/// The keys of a document in an index, and what there is to know about them.
+/// The keys of a document in an index, and their properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entries {
     /// Ordered and distinct.
     pub keys: Vec<Vec<u8>>,
-    /// Whether an array was opened on the way. Once an index has such a document, two bounds on one field may be met by two
-    /// items of one array, so plans have to be more careful: the index has to remember it.
+    /// Whether an array was entered on the way. Once an index has such a document, two bounds on one field may be met by
+    /// two items of one array, so plans have to be more conservative: the index records it.
     pub multikey: bool,
-    /// Whether a key was cut ([`bson::Extent::Cut`]). Once an index has such a key it serves no sort: the index has to
-    /// remember it.
+    /// Whether a key was cut ([`bson::Extent::Cut`]). Once an index has such a key it serves no sort: the index
+    /// records it.
     pub cut: bool,
 }
 
 impl IndexSpec {
-    /// The keys of a document; `None` if it is not in this index.
+    /// Returns the keys of a document; `None` if it is not in this index.
     pub fn keys(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<Vec<Vec<u8>>>> {
         Ok(self.entries(document, context)?.map(|entries| entries.keys))
     }
 
-    /// The keys of a document and what there is to know about them; `None` if it is not in this index.
+    /// Returns the keys of a document and their properties; `None` if the document is not in this index.
     pub fn entries(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<Entries>> {
         if self.is_collection_ttl() || !self.covers(document, context)? {
             return Ok(None);
@@ -77,14 +77,15 @@ impl IndexSpec {
         Ok(Some(Entries { keys: out.keys, multikey: out.multikey, cut: out.cut }))
     }
 
-    /// The values that a key of a document stands for, by field: what a duplicate key error tells. Missing fields are null.
+    /// Returns the values that a key of a document stands for, by field: what a duplicate key error tells. Missing fields
+    /// are null.
     pub fn key_value(&self, document: DocumentRef<'_>, key: &[u8], context: &Context) -> Result<Document> {
         let found = self.found_key(document, key, context)?;
         let nulls = || self.parts.iter().map(|part| (part.name.as_str(), Value::Null)).collect();
         Ok(found.unwrap_or_else(nulls))
     }
 
-    /// The values of the document that make up the key, if there are such.
+    /// Returns the values of the document that make up the key, if there are such.
     fn found_key(
         &self,
         document: DocumentRef<'_>,
@@ -111,8 +112,8 @@ impl IndexSpec {
         Ok(found.map(named))
     }
 
-    /// What `{$meta: "indexKey"}` shows of a key of a document; none where the key is not made of values (text, places, fields
-    /// by wildcard) or was too long to be kept whole.
+    /// Returns what `{$meta: "indexKey"}` shows of a key of a document; none where the key is not made of values (text,
+    /// places, fields by wildcard) or was too long to be kept whole.
     pub fn shown_key(
         &self,
         document: DocumentRef<'_>,
@@ -161,7 +162,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// What stands in the place of a text or geographic part, each a piece of a key; `None` if there is no such part.
+    /// Returns what stands in the place of a text or geographic part, each a piece of a key; `None` if there is no such part.
     fn special_parts(
         &self,
         document: DocumentRef<'_>,
@@ -233,14 +234,14 @@ pub(super) fn encode_part(
     }
 }
 
-/// The hash of a value; equal values have equal hashes.
+/// Returns the hash of a value; equal values have equal hashes.
 fn hash(value: ValueRef<'_>, collation: &Collation) -> [u8; HASH_BYTES] {
     let mut key = Vec::new();
     encode_key(value, collation, &mut key);
     hash_of_key(&key)
 }
 
-/// The hash of the value that has this key.
+/// Returns the hash of the value that has this key.
 pub(super) fn hash_of_key(key: &[u8]) -> [u8; HASH_BYTES] {
     // FNV-1a, then mixed: an index spreads by the first bits.
     let hash = key.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
@@ -250,13 +251,13 @@ pub(super) fn hash_of_key(key: &[u8]) -> [u8; HASH_BYTES] {
     (mixed ^ (mixed >> 33)).to_be_bytes()
 }
 
-/// Where one field of the key has got to.
+/// The position of one field of the key during expansion.
 #[derive(Clone)]
 struct Cursor<'d, 'p> {
-    at: At<'d>,
+    at: CursorState<'d>,
     /// What of the path is still to go.
     rest: &'p [Component],
-    /// How it got here: fields with one route stand in the same array.
+    /// The route to this position: fields with the same route are in the same array.
     route: Vec<Step<'p>>,
 }
 
@@ -267,8 +268,8 @@ enum Step<'p> {
 }
 
 #[derive(Clone, Copy)]
-enum At<'d> {
-    /// On the way.
+enum CursorState<'d> {
+    /// An inner value of the path.
     Value(ValueRef<'d>),
     /// The end: a value that is a key as it is.
     End(ValueRef<'d>),
@@ -287,7 +288,7 @@ struct Expansion<'e> {
 
 impl<'e> Expansion<'e> {
     fn run<'d>(&mut self, document: DocumentRef<'d>, emit: Emit<'_, 'd>) -> Result<()> {
-        let root = At::Value(ValueRef::Document(document));
+        let root = CursorState::Value(ValueRef::Document(document));
         let cursors = self
             .index
             .parts
@@ -295,7 +296,7 @@ impl<'e> Expansion<'e> {
             .map(|part| match part.kind {
                 // Has its own way to its values.
                 PartKind::Text | PartKind::Sphere | PartKind::Wildcard => {
-                    Cursor { at: At::Missing, rest: &[], route: Vec::new() }
+                    Cursor { at: CursorState::Missing, rest: &[], route: Vec::new() }
                 }
                 _ => Cursor { at: root, rest: part.path.components(), route: Vec::new() },
             })
@@ -324,8 +325,8 @@ impl<'e> Expansion<'e> {
             let values: Vec<Option<ValueRef<'d>>> = cursors
                 .iter()
                 .map(|cursor| match cursor.at {
-                    At::Value(value) | At::End(value) => Some(value),
-                    At::Missing => None,
+                    CursorState::Value(value) | CursorState::End(value) => Some(value),
+                    CursorState::Missing => None,
                 })
                 .collect();
             return emit(&values, self.gathered);
@@ -333,7 +334,8 @@ impl<'e> Expansion<'e> {
         self.by_item(&cursors, first, emit)
     }
 
-    /// Counts work. Where a number is a position and a name at every level, the ways to go double with each of them.
+    /// Counts work. If a number is a position and a name at every level, the number of branches doubles with each
+    /// level.
     fn step(&mut self, work: usize) -> Result<()> {
         self.context.spend(work as u64)?;
         self.steps += 1 + work / STEP_WORK;
@@ -343,9 +345,10 @@ impl<'e> Expansion<'e> {
     /// All fields that wait at one array go on in its items, item by item.
     fn by_item<'d>(&mut self, cursors: &[Cursor<'d, 'e>], first: usize, emit: Emit<'_, 'd>) -> Result<()> {
         self.gathered.multikey = true;
-        let At::Value(ValueRef::Array(items)) = cursors[first].at else { return Ok(()) };
+        let CursorState::Value(ValueRef::Array(items)) = cursors[first].at else { return Ok(()) };
         let waits = |cursor: &Cursor<'d, 'e>| {
-            matches!(cursor.at, At::Value(ValueRef::Array(_))) && cursor.route == cursors[first].route
+            matches!(cursor.at, CursorState::Value(ValueRef::Array(_)))
+                && cursor.route == cursors[first].route
         };
         let mut enter = |item: Option<ValueRef<'d>>, position: usize| {
             let next = cursors
@@ -381,18 +384,18 @@ impl<'e> Expansion<'e> {
             route.push(Step::Position(number));
             if number == index {
                 // An item at the end of the path is not opened further.
-                let here = if rest.is_empty() { At::End(item) } else { At::Value(item) };
+                let here = if rest.is_empty() { CursorState::End(item) } else { CursorState::Value(item) };
                 ways.push(Cursor { at: here, rest, route: route.clone() });
             }
             if let ValueRef::Document(document) = item
                 && let Some(value) = document.get(component.name())
             {
                 route.push(Step::Name(component.name()));
-                ways.push(Cursor { at: At::Value(value), rest, route });
+                ways.push(Cursor { at: CursorState::Value(value), rest, route });
             }
         }
         if ways.is_empty() {
-            ways.push(Cursor { at: At::Missing, rest: &[], route: Vec::new() });
+            ways.push(Cursor { at: CursorState::Missing, rest: &[], route: Vec::new() });
         }
         self.gathered.multikey |= ways.len() > 1;
         for way in ways {
@@ -429,29 +432,29 @@ fn parallel(one: &Cursor<'_, '_>, other: &Cursor<'_, '_>) -> Error {
 fn walk<'d>(cursor: &mut Cursor<'d, '_>) -> Option<ArrayRef<'d>> {
     loop {
         match (cursor.at, cursor.rest.split_first()) {
-            (At::Value(ValueRef::Array(items)), _) => return Some(items),
-            (At::Value(ValueRef::Document(document)), Some((component, rest))) => {
-                cursor.at = document.get(component.name()).map_or(At::Missing, At::Value);
+            (CursorState::Value(ValueRef::Array(items)), _) => return Some(items),
+            (CursorState::Value(ValueRef::Document(document)), Some((component, rest))) => {
+                cursor.at = document.get(component.name()).map_or(CursorState::Missing, CursorState::Value);
                 cursor.rest = rest;
                 cursor.route.push(Step::Name(component.name()));
             }
-            (At::Value(value), None) => cursor.at = At::End(value),
-            (At::Value(_), Some(_)) => cursor.at = At::Missing,
-            (At::End(_) | At::Missing, _) => return None,
+            (CursorState::Value(value), None) => cursor.at = CursorState::End(value),
+            (CursorState::Value(_), Some(_)) => cursor.at = CursorState::Missing,
+            (CursorState::End(_) | CursorState::Missing, _) => return None,
         }
     }
 }
 
-/// A field that was waiting at an array, in one of its items; `None` is what an empty array has.
+/// Returns a field that was waiting at an array, in one of its items; `None` is what an empty array has.
 fn entered<'d, 'p>(cursor: &Cursor<'d, 'p>, item: Option<ValueRef<'d>>, position: usize) -> Cursor<'d, 'p> {
     let mut next = cursor.clone();
     next.route.push(Step::Position(position));
     next.at = match (item, cursor.rest.is_empty()) {
-        (Some(item), true) => At::End(item),
-        (None, true) => At::End(ValueRef::Undefined),
-        (Some(item @ ValueRef::Document(_)), false) => At::Value(item),
+        (Some(item), true) => CursorState::End(item),
+        (None, true) => CursorState::End(ValueRef::Undefined),
+        (Some(item @ ValueRef::Document(_)), false) => CursorState::Value(item),
         // Arrays in arrays are not opened, and other items have no fields.
-        (_, false) => At::Missing,
+        (_, false) => CursorState::Missing,
     };
     next
 }
@@ -471,7 +474,7 @@ mod tests {
         IndexSpec::parse(document(&json).view()).expect(&json)
     }
 
-    /// The keys a document should have, each as a list of values in the order of the parts.
+    /// Returns the keys a document should have, each as a list of values in the order of the parts.
     fn expected(index: &IndexSpec, keys: &str) -> Vec<Vec<u8>> {
         let Value::Array(keys) = parse_extended_json(keys).expect(keys) else { panic!("a list of keys") };
         let mut keys: Vec<Vec<u8>> = keys

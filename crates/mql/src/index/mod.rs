@@ -1,10 +1,11 @@
 //! Indexes: what a specification says, which keys a document has, and which spans of keys can answer a filter.
 //!
-//! [`IndexSpec::parse`] checks a specification as clients send it; [`IndexSpec::entries`] gives the ordered keys of a document;
-//! [`compare_specs`] says whether two indexes can stand side by side; [`plan()`] says which of them help with a filter. Nothing here knows where keys are kept.
+//! [`IndexSpec::parse`] checks a specification as clients send it; [`IndexSpec::entries`] gives the ordered keys of a
+//! document; [`compare_specs`] says whether two indexes can stand side by side; [`plan()`] says which of them help with a
+//! filter. This module does not know where keys are stored.
 //!
-//! The rule that holds it all together: whatever a filter can find in a document, the index has a key for, or the plan does
-//! not use the index. Keys may be more than a filter asks for, never fewer.
+//! The invariant: the index has a key for every value by which a filter can match a document, or the plan does not use the
+//! index. Keys may be more than a filter asks for, never fewer.
 
 mod compare;
 mod keys;
@@ -12,20 +13,18 @@ mod parse;
 mod pattern;
 mod plan;
 mod sphere;
-mod text;
+mod text_options;
 mod ttl;
 mod wildcard;
 
 use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 
+pub use crate::geo_box::GeoBox;
+pub use crate::text::{TextQuery, TextRules};
 pub use compare::{Relation, compare_specs};
 pub use keys::Entries;
 pub use pattern::{Part, PartKind, default_name};
 pub use plan::{Available, Candidate, Hint, Span, plan, plan_branches};
-pub use sphere::GeoBox;
-pub(crate) use sphere::{boxes_around, boxes_around_circle};
-pub(crate) use text::TextOptions;
-pub use text::{TextQuery, TextRules};
 pub use ttl::{EXPIRE_AFTER_SECONDS_MAX, TtlRule};
 
 use crate::context::Context;
@@ -51,11 +50,11 @@ pub struct IndexSpec {
     collation: Collation,
     wildcard: Option<WildcardRules>,
     text: Option<TextRules>,
-    /// Options that are listed as they were given and mean nothing here.
+    /// Options that are listed as they were given and have no effect.
     kept: Document,
 }
 
-/// What becomes of options of a specification that are not known.
+/// The treatment of unknown options in a specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownOptions {
     /// They are refused by name.
@@ -76,8 +75,8 @@ impl IndexSpec {
         IndexSpec::parse_in(spec, UnknownOptions::Refused, &Collation::simple())
     }
 
-    /// The same for an index of a collection with that collation, which it takes over unless it names one. The collation is
-    /// given as it is: what a collection of before format 9 has cannot be named.
+    /// Returns the same for an index of a collection with that collation, which it takes over unless it names one. The
+    /// collation is given as it is: what a collection of before format 9 has cannot be named.
     pub fn parse_in(
         spec: DocumentRef<'_>,
         unknown: UnknownOptions,
@@ -86,7 +85,7 @@ impl IndexSpec {
         parse::parse(spec, parse::Origin::Client(unknown), collation)
     }
 
-    /// The index on `_id`, with the collation of its collection.
+    /// Returns the index on `_id`, with the collation of its collection.
     pub fn id(collation: Collation) -> IndexSpec {
         let key = Document::new().with("_id", 1);
         let parts = pattern::parse(key.view()).expect("the pattern of the _id index is right");
@@ -106,62 +105,63 @@ impl IndexSpec {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The key pattern, as it is listed.
+    /// Returns the key pattern, as it is listed.
     pub fn key_pattern(&self) -> &Document {
         &self.key
     }
 
-    /// The parts of the key.
+    /// Returns the parts of the key.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Whether no two documents may have the same key.
+    /// Returns `true` if no two documents may have the same key.
     pub fn is_unique(&self) -> bool {
         self.unique
     }
 
-    /// Whether documents without any of the fields are left out.
+    /// Returns `true` if documents without any of the fields are left out.
     pub fn is_sparse(&self) -> bool {
         self.sparse
     }
 
-    /// Whether plans do without it.
+    /// Returns `true` if plans do without it.
     pub fn is_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// Whether this is the index on `_id`.
+    /// Returns `true` if this is the index on `_id`.
     pub fn is_id(&self) -> bool {
         self.name == ID_INDEX_NAME
     }
 
-    /// How its strings compare.
+    /// Returns how its strings compare.
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
 
-    /// The expression that says which documents are in it.
+    /// Returns the expression that says which documents are in it.
     pub fn partial_filter(&self) -> Option<&Filter> {
         self.partial.as_ref().map(|partial| &partial.filter)
     }
 
-    /// How a text index reads its fields.
+    /// Returns how a text index reads its fields.
     pub fn text_rules(&self) -> Option<&TextRules> {
         self.text.as_ref()
     }
 
-    /// The seconds after which documents expire, if it is a TTL index; -1 is only possible for [`TtlRule::Collection`].
+    /// Returns the seconds after which documents expire, if it is a TTL index; -1 is only possible for
+    /// [`TtlRule::Collection`].
     pub fn expire_after_seconds(&self) -> Option<i32> {
         self.expire_after_seconds
     }
 
-    /// The only ordinary part, if that is all the key has.
+    /// Returns the only ordinary part, if that is all the key has.
     fn single_ordinary_part(&self) -> Option<&Part> {
         match self.parts.as_slice() {
             [part] if part.kind.is_ordinary() => Some(part),
@@ -169,7 +169,7 @@ impl IndexSpec {
         }
     }
 
-    /// Whether a document is subject to this index at all, by its partial filter.
+    /// Returns whether a document is subject to this index at all, by its partial filter.
     pub fn covers(&self, document: DocumentRef<'_>, context: &Context) -> Result<bool> {
         match &self.partial {
             Some(partial) => partial.filter.matches(document, context),
@@ -182,20 +182,20 @@ impl IndexSpec {
         parse::parse(spec, parse::Origin::Store, &Collation::simple())
     }
 
-    /// The specification as it is stored: as it is listed, with the name of the order its keys are in and of the rules its terms
-    /// were made by.
+    /// Returns the specification as it is stored: as it is listed, with the name of the order its keys are in and of the
+    /// rules its terms were made by.
     pub fn to_stored(&self) -> Document {
         let mut stored = self.to_document();
         if !self.collation.is_simple() {
             stored.insert("collation", self.collation.to_stored());
         }
         if let Some(terms) = self.text.as_ref().and_then(TextRules::stored_terms) {
-            stored.push(text::TERMS, terms);
+            stored.push(text_options::TERMS, terms);
         }
         stored
     }
 
-    /// The specification as `listIndexes` shows it.
+    /// Returns the specification as `listIndexes` shows it.
     pub fn to_document(&self) -> Document {
         let mut listed =
             Document::new().with("v", 2).with("key", self.key.clone()).with("name", self.name.as_str());
@@ -229,7 +229,7 @@ impl IndexSpec {
         listed
     }
 
-    /// The same index, hidden or shown again.
+    /// Returns the same index, hidden or shown again.
     pub fn with_hidden(&self, hidden: bool) -> Result<IndexSpec> {
         if self.is_id() && hidden {
             return Err(Error::bad_value("can't hide _id index"));
@@ -238,7 +238,7 @@ impl IndexSpec {
     }
 }
 
-/// A value in a message about a specification.
+/// Returns a value in a message about a specification.
 fn show(document: DocumentRef<'_>) -> String {
     bson::shell_text(ValueRef::Document(document))
 }
@@ -247,7 +247,7 @@ fn cannot_create(message: impl Into<String>) -> Error {
     Error::new(Code::CANNOT_CREATE_INDEX, message)
 }
 
-/// The value of a number of any type as a double, where only its rough size matters.
+/// Returns the value of a number of any type as a double, where only its rough size matters.
 fn as_double(value: &Value) -> Option<f64> {
     match value {
         Value::Double(number) => Some(*number),

@@ -3,11 +3,12 @@
 use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 
 use super::pattern::{self, Part, PartKind};
-use super::text::{self, TextRules};
+use super::text_options;
 use super::wildcard::WildcardRules;
 use super::{ID_INDEX_NAME, IndexSpec, Partial, UnknownOptions, as_double, cannot_create, show, ttl};
 use crate::error::{Code, Error, Result};
 use crate::filter::{Comparison, Filter, Node, Settings, Test};
+use crate::text::TextRules;
 
 /// Where a specification comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +137,7 @@ fn check_options(spec: DocumentRef<'_>, origin: Origin, is_id: bool) -> Result<(
                 show(spec)
             ));
         }
-        let is_stored = origin == Origin::Store && name == text::TERMS;
+        let is_stored = origin == Origin::Store && name == text_options::TERMS;
         let is_ignored = origin == Origin::Client(UnknownOptions::Ignored);
         if !OPTIONS.contains(&name) && !is_stored && !is_ignored {
             return refused(format!(
@@ -193,7 +194,7 @@ fn collation(spec: DocumentRef<'_>, origin: Origin, inherited: &Collation) -> Re
     }
 }
 
-/// A switch: a boolean, or a number that is zero or not.
+/// Returns a switch: a boolean, or a number that is zero or not.
 pub(super) fn flag(spec: DocumentRef<'_>, name: &str) -> Result<bool> {
     let Some(value) = spec.get(name) else { return Ok(false) };
     if let ValueRef::Bool(value) = value {

@@ -38,13 +38,13 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// Whether keys sort as values do.
+    /// Returns `true` if keys sort as values do.
     pub fn is_ordinary(self) -> bool {
         matches!(self, PartKind::Ascending | PartKind::Descending)
     }
 }
 
-/// The name that an index on these fields has unless it is given another: `a_1_b_-1`.
+/// Returns the name that an index on these fields has unless it is given another: `a_1_b_-1`.
 pub fn default_name(key: DocumentRef<'_>) -> String {
     let part = |(name, value): (&str, ValueRef<'_>)| match value {
         ValueRef::String(text) => format!("{name}_{text}"),
@@ -176,7 +176,7 @@ fn check_combination(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a pattern is that of the index on `_id`; the number tells the direction.
+/// Returns whether a pattern is that of the index on `_id`; the number tells the direction.
 pub(super) fn id_direction(key: &bson::Document) -> Option<f64> {
     let mut fields = key.iter();
     match (fields.next(), fields.next()) {

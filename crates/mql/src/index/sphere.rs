@@ -4,12 +4,13 @@
 //! deepest level, a shape's keys are a few cells that together cover the box around it. A cell is written as its way from
 //! the world, one byte per level and a zero at the end, so that all cells within one are those that begin like it.
 //!
-//! Keys only narrow a search: whoever finds a document by them asks the filter again.
+//! Keys only narrow a search: the executor checks the filter again.
 
 use bson::{ArrayRef, DocumentRef, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::geo_box::{GeoBox, Position, boxes_around};
 use crate::path::{Arrays, FieldPath};
 
 /// How deep cells go: about two metres at the equator.
@@ -18,42 +19,6 @@ const LEVEL_MAX: usize = 24;
 const CELLS_PER_BOX: usize = 8;
 /// How many positions one geometry may have.
 const POSITIONS_MAX: usize = 1_000_000;
-/// Added around every box, in degrees, so that rounding never loses an edge.
-const MARGIN: f64 = 1e-7;
-/// How near to a pole longitudes no longer tell places apart, in degrees.
-const POLE_MARGIN: f64 = 1e-4;
-
-/// A box of longitudes and latitudes, in degrees, that does not cross the 180th meridian.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GeoBox {
-    /// The smallest longitude.
-    pub west: f64,
-    /// The smallest latitude.
-    pub south: f64,
-    /// The largest longitude.
-    pub east: f64,
-    /// The largest latitude.
-    pub north: f64,
-}
-
-impl GeoBox {
-    /// The whole world.
-    pub const WORLD: GeoBox = GeoBox { west: -180.0, south: -90.0, east: 180.0, north: 90.0 };
-
-    fn meets(&self, other: &GeoBox) -> bool {
-        self.west <= other.east
-            && other.west <= self.east
-            && self.south <= other.north
-            && other.south <= self.north
-    }
-
-    fn within(&self, other: &GeoBox) -> bool {
-        other.west <= self.west
-            && self.east <= other.east
-            && other.south <= self.south
-            && self.north <= other.north
-    }
-}
 
 /// A cell: its way from the world, one digit from 1 to 4 per level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +43,8 @@ impl Cell {
     }
 }
 
-/// The spans of pieces of keys that everything touching these boxes has one of: half-open, in order. A span holds whatever
-/// begins with one of its pieces: behind a piece there are the other parts of the key and the number of the item.
+/// Returns the spans of pieces of keys that everything touching these boxes has one of: half-open, in order. A span holds
+/// whatever begins with one of its pieces: behind a piece there are the other parts of the key and the number of the item.
 pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut spans = Vec::new();
     for cell in boxes.iter().flat_map(cover) {
@@ -101,7 +66,7 @@ pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
     spans
 }
 
-/// A few cells that cover a box.
+/// Returns a few cells that cover a box.
 fn cover(bounds: &GeoBox) -> Vec<Cell> {
     let mut cells = vec![(Cell(Vec::new()), GeoBox::WORLD)];
     for _ in 0..LEVEL_MAX {
@@ -121,7 +86,7 @@ fn cover(bounds: &GeoBox) -> Vec<Cell> {
     cells.into_iter().map(|(cell, _)| cell).collect()
 }
 
-/// The pieces of keys of a geographic field; none if the field is missing or null.
+/// Returns the pieces of keys of a geographic field; none if the field is missing or null.
 pub(super) fn cells_of_field(
     path: &FieldPath,
     document: DocumentRef<'_>,
@@ -145,9 +110,8 @@ pub(super) fn cells_of_field(
 }
 
 type Read<T> = std::result::Result<T, String>;
-type Position = (f64, f64);
 
-/// The boxes around everything in a stored value: a geometry, a pair of numbers, or an array of these.
+/// Returns the boxes around everything in a stored value: a geometry, a pair of numbers, or an array of these.
 pub(super) fn boxes_of(value: ValueRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
     match value {
         ValueRef::Document(geometry) if geometry.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
@@ -287,104 +251,12 @@ fn polygon(rings: ArrayRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
     Ok(())
 }
 
-/// The boxes around a line or a closed ring: two where it crosses the 180th meridian, the world where it goes around a pole.
-pub(crate) fn boxes_around(vertices: &[Position]) -> Vec<GeoBox> {
-    let Some(&(first_longitude, first_latitude)) = vertices.first() else { return Vec::new() };
-    let (mut west, mut east) = (first_longitude, first_longitude);
-    let (mut south, mut north) = (first_latitude, first_latitude);
-    // Longitudes without the jump at 180 degrees: each edge goes the short way.
-    let mut longitude = first_longitude;
-    for pair in vertices.windows(2) {
-        let ((from, from_latitude), (to, to_latitude)) = (pair[0], pair[1]);
-        let step = to - from;
-        let step = if step > 180.0 {
-            step - 360.0
-        } else if step < -180.0 {
-            step + 360.0
-        } else {
-            step
-        };
-        longitude += step;
-        (west, east) = (west.min(longitude), east.max(longitude));
-        (south, north) = (south.min(to_latitude), north.max(to_latitude));
-        let (low, high) = arc_latitudes(from_latitude, to_latitude, step);
-        (south, north) = (south.min(low), north.max(high));
-    }
-    let closed = vertices.len() > 2 && vertices.first() == vertices.last();
-    let around_pole = closed && (longitude - first_longitude).abs() > 180.0;
-    if around_pole || east - west >= 180.0 {
-        return vec![GeoBox::WORLD];
-    }
-    let (south, north) = ((south - MARGIN).max(-90.0), (north + MARGIN).min(90.0));
-    // All longitudes meet at a pole.
-    if south <= POLE_MARGIN - 90.0 || north >= 90.0 - POLE_MARGIN {
-        return split(-180.0, south, 180.0, north);
-    }
-    split(west - MARGIN, south, east + MARGIN, north)
-}
-
-/// The boxes around a circle on the globe: centre in degrees, radius in radians.
-pub(crate) fn boxes_around_circle(longitude: f64, latitude: f64, radius: f64) -> Vec<GeoBox> {
-    let degrees = radius.to_degrees() + MARGIN;
-    let (south, north) = (latitude - degrees, latitude + degrees);
-    if !degrees.is_finite() || degrees >= 90.0 {
-        return vec![GeoBox::WORLD];
-    }
-    if south <= -90.0 || north >= 90.0 {
-        return vec![GeoBox { south: south.max(-90.0), north: north.min(90.0), ..GeoBox::WORLD }];
-    }
-    // The meridians that touch the circle do so off its centre's parallel.
-    let reach =
-        (degrees.to_radians().sin() / latitude.to_radians().cos()).min(1.0).asin().to_degrees() + MARGIN;
-    split(longitude - reach, south, longitude + reach, north)
-}
-
-fn split(west: f64, south: f64, east: f64, north: f64) -> Vec<GeoBox> {
-    let part = |west: f64, east: f64| GeoBox { west: west.max(-180.0), south, east: east.min(180.0), north };
-    if east - west >= 360.0 {
-        return vec![part(-180.0, 180.0)];
-    }
-    let mut parts = Vec::new();
-    for turn in [-360.0, 0.0, 360.0] {
-        let (west, east) = (west + turn, east + turn);
-        if west <= 180.0 && east >= -180.0 {
-            parts.push(part(west, east));
-        }
-    }
-    parts
-}
-
-/// The lowest and the highest latitude of the shortest way between two points, `step` degrees of longitude apart. It runs
-/// nearer to the pole than both ends if its highest point lies between them.
-fn arc_latitudes(from: f64, to: f64, step: f64) -> (f64, f64) {
-    let (low, high) = (from.min(to), from.max(to));
-    if step.abs() < 1e-9 {
-        return (low, high);
-    }
-    // The highest latitude of the whole great circle bounds that of the part.
-    let (a, b, step) = (from.to_radians(), to.to_radians(), step.to_radians());
-    let x = a.cos() * b.cos() * step.sin();
-    let across = (a.cos() * b.sin() - a.sin() * b.cos() * step.cos(), a.sin() * b.cos() * step.sin());
-    let length = (x * x + across.0 * across.0 + across.1 * across.1).sqrt();
-    if length < 1e-12 {
-        return (-90.0, 90.0);
-    }
-    let highest = (x.abs() / length).min(1.0).acos().to_degrees();
-    // Only the side that the arc bends to; an arc across the equator may do either.
-    if low >= 0.0 {
-        (low, high.max(highest))
-    } else if high <= 0.0 {
-        (low.min(-highest), high)
-    } else {
-        (low.min(-highest), high.max(highest))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bson::parse_extended_json;
 
     use super::*;
+    use crate::geo_box::boxes_around_circle;
 
     fn boxes(json: &str) -> Read<Vec<GeoBox>> {
         let value = parse_extended_json(json).expect(json);

@@ -1,4 +1,4 @@
-//! `expireAfterSeconds`: what is accepted, and when a document is due.
+//! `expireAfterSeconds`: validation, and the date from which a document's time is counted.
 //!
 //! Two kinds of rules share the option. On a key `{_ts: 1}` it sets the time to live of the whole collection, counted from
 //! the last write of each document; there -1 means "on, but without a default". On any other single field it counts from the
@@ -34,7 +34,7 @@ pub enum TtlRule {
 }
 
 impl IndexSpec {
-    /// The rule by which documents expire, if this is a TTL index.
+    /// Returns the rule by which documents expire, if this is a TTL index.
     pub fn ttl_rule(&self) -> Option<TtlRule> {
         let seconds = self.expire_after_seconds?;
         Some(if is_collection_key(&self.key) {
@@ -46,17 +46,17 @@ impl IndexSpec {
         })
     }
 
-    /// Whether this is the index that sets the collection's default: it has no keys of its own.
+    /// Returns `true` if this is the index that sets the collection's default: it has no keys of its own.
     pub fn is_collection_ttl(&self) -> bool {
         matches!(self.ttl_rule(), Some(TtlRule::Collection { .. }))
     }
 
-    /// The earliest date that the TTL index finds in a document, milliseconds since 1970; `None` if this is no
+    /// Returns the earliest date that the TTL index finds in a document, milliseconds since 1970; `None` if this is no
     /// [`TtlRule::Field`], if there is no date, or if the document is outside of the partial filter.
     pub fn earliest_date(&self, document: DocumentRef<'_>) -> Option<i64> {
         let Some(TtlRule::Field { .. }) = self.ttl_rule() else { return None };
         let part = self.single_ordinary_part()?;
-        // Small by its nature: one path or one filter over one document, and nobody to cancel it.
+        // Bounded work: one path or one filter over one document, without cancellation.
         let context = Context::at(0);
         let mut earliest: Option<i64> = None;
         let walked = part.path.any(document, Arrays::Expand, &context, &mut |leaf| {
@@ -70,7 +70,7 @@ impl IndexSpec {
         self.covers(document, &context).ok()?.then_some(earliest)
     }
 
-    /// The same index with another number of seconds, or with one for the first time: what `collMod` does.
+    /// Returns the same index with another number of seconds, or with one for the first time: what `collMod` does.
     pub fn with_expire_after_seconds(&self, value: ValueRef<'_>) -> Result<IndexSpec> {
         let refused = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         if !value.is_number() {
@@ -105,7 +105,7 @@ impl IndexSpec {
     }
 }
 
-/// Whether an index on this key, once it has `expireAfterSeconds`, sets the default of the collection.
+/// Returns `true` if an index on this key, once it has `expireAfterSeconds`, sets the default of the collection.
 pub(super) fn is_collection_key(key: &Document) -> bool {
     let mut fields = key.iter();
     match (fields.next(), fields.next()) {
@@ -137,7 +137,7 @@ pub(super) fn parse(value: ValueRef<'_>, key: &Document, spec: DocumentRef<'_>) 
     Ok(seconds)
 }
 
-/// The seconds of a rule on a date: a fraction is cut off.
+/// Returns the seconds of a rule on a date: a fraction is cut off.
 fn field_seconds(value: ValueRef<'_>) -> std::result::Result<i32, String> {
     let number = match value {
         ValueRef::Int32(number) => Some(i64::from(number)),
@@ -165,7 +165,8 @@ fn field_seconds(value: ValueRef<'_>) -> std::result::Result<i32, String> {
     Ok(seconds)
 }
 
-/// The seconds of the rule on the last write: a whole number, and zero would kill everything at once.
+/// Returns the seconds of the rule on the last write: a whole number; zero is refused, because it would expire every
+/// document at once.
 fn collection_seconds(value: ValueRef<'_>) -> Result<i32> {
     let whole = match value {
         ValueRef::Int32(number) => Some(i64::from(number)),

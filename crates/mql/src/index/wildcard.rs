@@ -66,7 +66,7 @@ impl WildcardRules {
         self.projection.as_ref().map(|projection| &projection.given)
     }
 
-    /// Whether everything at a path and below it is indexed.
+    /// Returns `true` if everything at a path and below it is indexed.
     pub(super) fn includes(&self, path: &FieldPath) -> bool {
         if !self.root.is_prefix_of(path) {
             return false;
@@ -94,11 +94,17 @@ impl WildcardRules {
         context: &Context,
         found: &mut dyn FnMut(&str, ValueRef<'d>) -> Result<()>,
     ) -> Result<()> {
-        let mut walk = Walk { rules: self, context, path: String::new(), names: FieldPath::default(), found };
+        let mut walk = WildcardTraversal {
+            rules: self,
+            context,
+            path: String::new(),
+            names: FieldPath::default(),
+            found,
+        };
         walk.fields(document)
     }
 
-    /// Whether a leaf at this path is indexed.
+    /// Returns `true` if a leaf at this path is indexed.
     fn takes(&self, path: &FieldPath) -> bool {
         let leads = self.root.is_prefix_of(path);
         let Some(projection) = &self.projection else {
@@ -116,7 +122,7 @@ impl WildcardRules {
         projection.paths.iter().any(|known| known.is_prefix_of(path)) == projection.includes
     }
 
-    /// Whether something below this path may be indexed.
+    /// Returns `true` if something below this path may be indexed.
     fn enters(&self, path: &FieldPath) -> bool {
         self.root.is_prefix_of(path) || path.is_prefix_of(&self.root)
     }
@@ -161,7 +167,7 @@ impl Projection {
     }
 }
 
-struct Walk<'w, 'd> {
+struct WildcardTraversal<'w, 'd> {
     rules: &'w WildcardRules,
     context: &'w Context,
     path: String,
@@ -169,7 +175,7 @@ struct Walk<'w, 'd> {
     found: &'w mut dyn FnMut(&str, ValueRef<'d>) -> Result<()>,
 }
 
-impl<'d> Walk<'_, 'd> {
+impl<'d> WildcardTraversal<'_, 'd> {
     fn fields(&mut self, document: DocumentRef<'d>) -> Result<()> {
         for (name, value) in document.iter() {
             self.context.spend(1)?;

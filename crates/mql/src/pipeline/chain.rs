@@ -1,4 +1,4 @@
-//! Stages in a row, run without recursion and without holding on to what they read from.
+//! A chain of stages, executed without recursion and without a borrow of the source.
 //!
 //! ```text
 //!              push row / end             push row / end
@@ -13,33 +13,33 @@ use crate::error::Result;
 use crate::pipeline::row::{Body, Row};
 use crate::pipeline::source::Source;
 
-/// What lies outside of a running pipeline, lent to it for one call.
-pub(crate) struct World<'a> {
+/// The source and the context, lent to a running pipeline for one call.
+pub(crate) struct ExecutionContext<'a> {
     pub(crate) source: &'a mut dyn Source,
     pub(crate) context: &'a Context,
 }
 
-/// What a step answers when it is asked for a row.
+/// The result of a request for a row.
 #[derive(Debug)]
 pub(crate) enum Flow {
     Row(Row),
-    /// It needs another row, or the word that there is none.
+    /// The step needs another row, or the end of its input.
     Wanting,
-    /// There is nothing more, whatever may still come in.
+    /// The step is finished, whatever input is left.
     End,
 }
 
 /// A stage at work. `push` and `end` follow only upon [`Flow::Wanting`]; after `end` a step wants nothing any more; after
 /// [`Flow::End`] it says so again if it is asked again.
 pub(crate) trait Step: Send {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()>;
-    fn end(&mut self, world: &mut World<'_>) -> Result<()>;
-    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow>;
-    /// Lets go of what is open at the source.
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()>;
+    fn end(&mut self, execution: &mut ExecutionContext<'_>) -> Result<()>;
+    fn pop(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Flow>;
+    /// Closes the scans that are open at the source.
     fn close(&mut self, _source: &mut dyn Source) {}
     /// Ends a request: lets go of what only that request could use.
     fn rest(&mut self) {}
-    /// How many bytes of rows it holds between two requests, roughly.
+    /// Returns how many bytes of rows it holds between two requests, roughly.
     fn bytes(&self) -> usize {
         0
     }
@@ -60,27 +60,27 @@ impl Chain {
 }
 
 impl Step for Chain {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        self.steps[0].push(row, world)
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        self.steps[0].push(row, execution)
     }
 
-    fn end(&mut self, world: &mut World<'_>) -> Result<()> {
-        self.steps[0].end(world)
+    fn end(&mut self, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        self.steps[0].end(execution)
     }
 
-    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Flow> {
         let last = self.steps.len() - 1;
         let mut at = last;
         loop {
-            match self.steps[at].pop(world)? {
+            match self.steps[at].pop(execution)? {
                 Flow::Wanting if at > 0 => at -= 1,
                 Flow::Row(row) if at < last => {
                     at += 1;
-                    self.steps[at].push(row, world)?;
+                    self.steps[at].push(row, execution)?;
                 }
                 Flow::End if at < last => {
                     at += 1;
-                    self.steps[at].end(world)?;
+                    self.steps[at].end(execution)?;
                 }
                 flow => return Ok(flow),
             }
@@ -129,9 +129,9 @@ impl Outbox {
     }
 }
 
-/// What makes of a row another one, or nothing, without looking at the rows before.
+/// A stage that maps a row to another one or drops it, independently of other rows.
 pub(crate) trait Each: Send {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>>;
+    fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>>;
     /// Ends a request: lets go of what only that request could use.
     fn rest(&mut self) {}
 }
@@ -149,20 +149,20 @@ impl<E: Each + 'static> EachRow<E> {
 }
 
 impl<E: Each> Step for EachRow<E> {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        world.context.spend(1)?;
-        if let Some(row) = self.each.apply(row, world)? {
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        execution.context.spend(1)?;
+        if let Some(row) = self.each.apply(row, execution)? {
             self.outbox.put(row);
         }
         Ok(())
     }
 
-    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+    fn end(&mut self, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.outbox.end();
         Ok(())
     }
 
-    fn pop(&mut self, _world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, _world: &mut ExecutionContext<'_>) -> Result<Flow> {
         Ok(self.outbox.pop())
     }
 
@@ -175,14 +175,14 @@ impl<E: Each> Step for EachRow<E> {
     }
 }
 
-/// What keeps all rows before it gives the first.
+/// A stage that reads all rows before it returns the first.
 pub(crate) trait Blocking: Send {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()>;
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()>;
     /// Everything that was taken becomes rows, one after the other: `None` ends them.
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>>;
-    /// How many bytes it holds, as its bound counts them: what it has taken and not given yet.
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>>;
+    /// Returns how many bytes it holds, as its bound counts them: what it has taken and not given yet.
     fn bytes(&self) -> usize;
-    /// Whether it keeps trees whatever it takes.
+    /// Returns `true` if it keeps trees whatever it takes.
     fn keeps_trees(&self) -> bool {
         false
     }
@@ -214,22 +214,22 @@ impl<B: Blocking + 'static> BlockingStep<B> {
 }
 
 impl<B: Blocking> Step for BlockingStep<B> {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        world.context.spend(1)?;
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        execution.context.spend(1)?;
         self.takes_trees |= matches!(row.body, Body::Tree(_));
-        self.blocking.take(row, world)
+        self.blocking.take(row, execution)
     }
 
-    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+    fn end(&mut self, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.state = Phase::Giving;
         Ok(())
     }
 
-    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Flow> {
         match self.state {
             Phase::Taking => return Ok(Flow::Wanting),
             Phase::Giving => {
-                if let Some(row) = self.blocking.give(world)? {
+                if let Some(row) = self.blocking.give(execution)? {
                     return Ok(Flow::Row(row));
                 }
                 self.state = Phase::Ended;
@@ -254,7 +254,7 @@ impl<B: Blocking> Step for BlockingStep<B> {
 struct Pass;
 
 impl Each for Pass {
-    fn apply(&mut self, row: Row, _world: &mut World<'_>) -> Result<Option<Row>> {
+    fn apply(&mut self, row: Row, _world: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         Ok(Some(row))
     }
 }

@@ -44,7 +44,7 @@ impl Memory {
         Memory { disk_use: Some(disk_use), ..Memory::of(stage) }
     }
 
-    /// The memory of one half of a stage.
+    /// Returns the memory of one half of a stage.
     pub(crate) fn half(self) -> Memory {
         Memory { share: self.share * 2, ..self }
     }
@@ -74,17 +74,17 @@ impl Memory {
         self.used.saturating_add(bytes) <= self.bound(context)
     }
 
-    /// Whether half of the memory would still be free.
+    /// Returns `true` if half of the memory would still be free.
     pub(crate) fn fits_half(&self, bytes: usize, context: &Context) -> bool {
         self.used.saturating_add(bytes) <= self.bound(context) / 2
     }
 
-    /// Whether what exceeds the memory may go to disk.
+    /// Returns `true` if what exceeds the memory may go to disk.
     pub(crate) fn may_spill(&self, context: &Context) -> bool {
         self.disk_use == Some(DiskUse::Allowed) && context.scratch.is_some()
     }
 
-    /// Where to; only asked if [`Memory::may_spill`].
+    /// Returns where to; only asked if [`Memory::may_spill`].
     pub(crate) fn scratch<'a>(&self, context: &'a Context) -> Result<&'a Arc<dyn Scratch>> {
         let none = || Error::new(self.code, format!("{} has no place to spill to", self.stage));
         context.scratch.as_ref().ok_or_else(none)
@@ -94,7 +94,7 @@ impl Memory {
         self.used
     }
 
-    /// What is left of what was taken, where so many of all rows are left.
+    /// Returns what is left of what was taken, where so many of all rows are left.
     pub(crate) fn left(&self, rows: usize, all: usize) -> usize {
         left(self.used, rows, all)
     }
@@ -108,7 +108,7 @@ impl Memory {
     }
 }
 
-/// What is left of so many bytes, where so many of all rows are left.
+/// Returns what is left of so many bytes, where so many of all rows are left.
 pub(crate) fn left(bytes: usize, rows: usize, all: usize) -> usize {
     let share = bytes as u128 * rows as u128 / all.max(1) as u128;
     usize::try_from(share).unwrap_or(usize::MAX)

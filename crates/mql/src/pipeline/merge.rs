@@ -8,16 +8,16 @@ use bson::{Document, DocumentRef, ObjectId, RawDocument, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Flow, Outbox, Step, World};
-use crate::pipeline::path::Path;
+use crate::path::FieldPath;
+use crate::pipeline::chain::{ExecutionContext, Flow, Outbox, Step};
 use crate::pipeline::rewrite::Rewrite;
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Bound, Formula, Surroundings};
+use crate::pipeline::settings::{Bound, Formula, PipelineContext};
 use crate::pipeline::source::Namespace;
 use crate::pipeline::stages::lookup::{
     evaluate_variables, read_stages, read_variables, views, without_values,
 };
-use crate::pipeline::text::{text, type_name};
+use crate::pipeline::values::{text, type_name};
 
 /// A `$merge`, checked.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ enum Matched {
     KeepExisting,
     Merge,
     Fail,
-    Pipeline { stages: Vec<RawDocument>, variables: Vec<(String, Formula)>, around: Surroundings },
+    Pipeline { stages: Vec<RawDocument>, variables: Vec<(String, Formula)>, around: PipelineContext },
 }
 
 /// What happens without one.
@@ -58,31 +58,32 @@ pub enum Outcome {
 }
 
 impl Merge {
-    /// The collection that is written to.
+    /// Returns the collection that is written to.
     pub fn target(&self) -> &Namespace {
         &self.target
     }
 
-    /// The fields by which a counterpart is found. There must be a unique index over exactly these (error 51183 if not).
+    /// Returns the fields by which a counterpart is found. There must be a unique index over exactly these (error 51183 if
+    /// not).
     pub fn on(&self) -> &[String] {
         &self.on
     }
 
-    /// Whether documents may come into being by it.
+    /// Returns `true` if documents may come into being by it.
     pub fn inserts(&self) -> bool {
         self.not_matched == NotMatched::Insert
     }
 
-    /// Whether counterparts may change by it.
+    /// Returns `true` if counterparts may change by it.
     pub fn updates(&self) -> bool {
         !matches!(self.matched, Matched::KeepExisting | Matched::Fail)
     }
 
-    /// The filter that finds the counterpart of a document.
+    /// Returns the filter that finds the counterpart of a document.
     pub fn counterpart(&self, document: DocumentRef<'_>) -> Result<Document> {
         let mut filter = Document::new();
         for field in &self.on {
-            let value = match Path::parse(field)?.get(document) {
+            let value = match FieldPath::parse_aggregation(field)?.get_nested(document) {
                 None | Some(ValueRef::Null | ValueRef::Undefined) => {
                     let message = format!(
                         "$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array"
@@ -100,7 +101,7 @@ impl Merge {
         Ok(filter)
     }
 
-    /// What becomes of a document that met `found`, or nothing.
+    /// Returns what becomes of a document that met `found`, or nothing.
     pub fn decide(
         &self,
         found: Option<DocumentRef<'_>>,
@@ -163,7 +164,7 @@ fn keep_id(found: DocumentRef<'_>, mut after: Document) -> Result<Document> {
 }
 
 impl Merge {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Merge> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Merge> {
         let document = match argument {
             ValueRef::String(name) => {
                 let target = around.namespace(name);
@@ -212,11 +213,11 @@ impl Merge {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        Box::new(Merging { merge: Arc::clone(self), outbox: Outbox::default() })
+        Box::new(MergeStep { merge: Arc::clone(self), outbox: Outbox::default() })
     }
 }
 
-fn read_target(into: ValueRef<'_>, around: &Surroundings) -> Result<Namespace> {
+fn read_target(into: ValueRef<'_>, around: &PipelineContext) -> Result<Namespace> {
     let refused = || {
         let message = format!(
             "$merge 'into' field  must be either a string or an object, but found {}",
@@ -258,7 +259,7 @@ fn read_on(on: ValueRef<'_>) -> Result<Vec<String>> {
         return Err(Error::location(51187, message));
     }
     for (number, field) in fields.iter().enumerate() {
-        Path::parse(field)?;
+        FieldPath::parse_aggregation(field)?;
         if fields[..number].contains(field) {
             return Err(Error::location(31465, format!("Found a duplicate field '{field}'")));
         }
@@ -273,7 +274,7 @@ fn bad_mode(field: &str, value: &str) -> Error {
 fn read_matched(
     value: Option<ValueRef<'_>>,
     variables: Option<DocumentRef<'_>>,
-    around: &Surroundings,
+    around: &PipelineContext,
 ) -> Result<Matched> {
     let mode = match value {
         None => "merge",
@@ -323,29 +324,29 @@ fn read_not_matched(value: Option<ValueRef<'_>>) -> Result<NotMatched> {
     }
 }
 
-struct Merging {
+struct MergeStep {
     merge: Arc<Merge>,
     outbox: Outbox,
 }
 
-impl Step for Merging {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        world.context.spend(1)?;
+impl Step for MergeStep {
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        execution.context.spend(1)?;
         let mut row = row;
         if self.merge.on.iter().any(|field| field == "_id") && row.view().get("_id").is_none() {
             let mut document = row.body.clone().into_tree();
-            document.fields_mut().insert(0, ("_id".to_owned(), Value::ObjectId(new_id(world.context))));
+            document.fields_mut().insert(0, ("_id".to_owned(), Value::ObjectId(new_id(execution.context))));
             row = row.with_body(document);
         }
-        world.source.merge(&self.merge, row.body.into_raw(), world.context)
+        execution.source.merge(&self.merge, row.body.into_raw(), execution.context)
     }
 
-    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+    fn end(&mut self, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.outbox.end();
         Ok(())
     }
 
-    fn pop(&mut self, _world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, _world: &mut ExecutionContext<'_>) -> Result<Flow> {
         Ok(self.outbox.pop())
     }
 }

@@ -6,34 +6,34 @@
 //!                                                                          Source: collections, as one request sees them
 //! ```
 //!
-//! [`Pipeline::parse`] checks all stages, those of pipelines within pipelines too. What can be asked of the leading collection
-//! itself - conditions, an order, a number of rows - is [`Pipeline::leading`], and reaches the source as a [`Scan`].
-//! [`Running`] pulls rows through the stages; it keeps no borrow of the source, so it can wait in a cursor for the next
-//! request, which brings a source of its own.
+//! [`Pipeline::parse`] checks all stages, those of pipelines within pipelines too. What can be asked of the leading
+//! collection itself - conditions, an order, a number of rows - is [`Pipeline::leading`], and reaches the source as a
+//! [`Scan`]. [`Running`] pulls rows through the stages; it does not borrow the source, so a cursor can keep it until the
+//! next request, which has its own source.
 //!
 //! Stages that must see all rows before they give one count the bytes they keep (`memory.rs`). Sorts and groups move what
 //! exceeds their memory to scratch files (`sorter.rs`), the others are refused by name.
 
 mod accumulator;
-mod asked;
 mod chain;
-mod following;
-mod found;
+mod event_pipeline;
 mod memory;
 mod merge;
 mod optimize;
 mod path;
+mod requested_meta;
 mod rewrite;
 mod row;
 mod rules;
 mod run;
 mod running;
+mod search_meta;
 mod settings;
 mod sorter;
 mod source;
 mod stage;
 mod stages;
-mod text;
+mod values;
 mod window;
 
 use std::sync::Arc;
@@ -44,10 +44,10 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::sort::Sort;
 
-pub use asked::AskedMeta;
-pub use following::Following;
+pub use event_pipeline::EventPipeline;
 pub use memory::DiskUse;
 pub use merge::{Merge, Outcome, new_id};
+pub use requested_meta::RequestedMeta;
 pub use rewrite::Rewrite;
 pub use row::{Body, Row};
 pub use running::Running;
@@ -55,8 +55,8 @@ pub use settings::{Settings, View};
 pub use source::{Description, Namespace, Order, Part, Scan, ScanId, Source};
 pub use stages::change_stream::{ChangeStream, FullDocument};
 
-use rules::Place;
-use settings::Surroundings;
+use rules::PipelineKind;
+use settings::PipelineContext;
 use stage::{Stage, parse_stages};
 use stages::matching::{Match, all_of};
 use stages::order::Sorted;
@@ -67,7 +67,7 @@ pub struct Pipeline {
     leading: Leading,
     /// What is left to do after the scan.
     stages: Vec<Stage>,
-    around: Surroundings,
+    around: PipelineContext,
     part: Part,
 }
 
@@ -111,16 +111,17 @@ pub enum Writes<'a> {
 impl Pipeline {
     /// Reads a pipeline and checks all of it.
     pub fn parse(stages: &[DocumentRef<'_>], settings: &Settings) -> Result<Pipeline> {
-        let around = Surroundings::new(settings).asking(stages.iter().copied());
-        Pipeline::of(parse_stages(stages, &around, Place::Top)?, &around, Part::Leading)
+        let around = PipelineContext::new(settings).asking(stages.iter().copied());
+        Pipeline::of(parse_stages(stages, &around, PipelineKind::Top)?, &around, Part::Leading)
     }
 
-    /// The pipeline of a `find`. Unlike stages, it may ask for the nearest first (`$near`) and for the order in which documents are
-    /// stored (`$natural`), which only the source knows. `view` is what makes the collection, if it is a view.
+    /// Returns the pipeline of a `find`. Unlike stages, it may ask for the nearest first (`$near`) and for the order in
+    /// which documents are stored (`$natural`), which only the source knows. `view` is what makes the collection, if it is a
+    /// view.
     pub fn find(view: &[DocumentRef<'_>], find: &Find<'_>, settings: &Settings) -> Result<Pipeline> {
         let asking = view.iter().copied().chain(find.sort).chain(find.projection);
-        let around = Surroundings::new(settings).asking(asking);
-        let mut stages = parse_stages(view, &around, Place::Top)?;
+        let around = PipelineContext::new(settings).asking(asking);
+        let mut stages = parse_stages(view, &around, PipelineKind::Top)?;
         let direct = stages.is_empty();
         if !find.filter.is_empty() {
             stages.push(Stage::Match(if direct {
@@ -141,29 +142,29 @@ impl Pipeline {
         }
         stages.extend(find.limit.map(Stage::Limit));
         let sorts = find.sort.is_some_and(|sort| !sort.is_empty());
-        if !sorts && AskedMeta::of(find.projection).sort_key {
+        if !sorts && RequestedMeta::of(find.projection).sort_key {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
         Pipeline::of(stages, &around, Part::Leading)
     }
 
-    fn of(stages: Vec<Stage>, around: &Surroundings, part: Part) -> Result<Pipeline> {
+    fn of(stages: Vec<Stage>, around: &PipelineContext, part: Part) -> Result<Pipeline> {
         let mut stages = optimize::move_conditions(stages, around)?;
         optimize::bound_sorts(&mut stages);
-        let asked = optimize::take_leading(&mut stages);
-        let conditions = all_of(asked.conditions);
+        let requested_meta = optimize::take_leading(&mut stages);
+        let conditions = all_of(requested_meta.conditions);
         let filter = Arc::new(around.filter(conditions.view())?);
-        around.asked.check(&filter)?;
-        let leading = Leading { filter, sort: asked.sort, limit: asked.limit, conditions };
+        around.requested_meta.check(&filter)?;
+        let leading = Leading { filter, sort: requested_meta.sort, limit: requested_meta.limit, conditions };
         Ok(Pipeline { leading, stages, around: around.clone(), part })
     }
 
-    /// What is asked of the collection itself.
+    /// Returns the part of the pipeline that the collection itself answers.
     pub fn leading(&self) -> &Leading {
         &self.leading
     }
 
-    /// Whether the documents of the collection are read at all: not by `$collStats` and the like.
+    /// Returns `true` if the documents of the collection are read at all: not by `$collStats` and the like.
     pub fn reads_collection(&self) -> bool {
         !matches!(
             self.stages.first(),
@@ -171,7 +172,7 @@ impl Pipeline {
         )
     }
 
-    /// The other collections that are looked into, as they are named: some may be views.
+    /// Returns the other collections that are looked into, as they are named: some may be views.
     pub fn collections(&self) -> Vec<Namespace> {
         let mut found = Vec::new();
         self.stages.iter().for_each(|stage| stage.collections(&mut found));
@@ -180,7 +181,7 @@ impl Pipeline {
         found
     }
 
-    /// What stages tell of beside documents, in pipelines within this one too, and of which collection.
+    /// Returns what stages tell of beside documents, in pipelines within this one too, and of which collection.
     pub fn descriptions(&self) -> Vec<(Namespace, Description)> {
         let mut found = Vec::new();
         if let Some(Stage::Describe(what)) = self.stages.first() {
@@ -190,7 +191,7 @@ impl Pipeline {
         found
     }
 
-    /// Where the rows are written to. Such a pipeline gives no rows.
+    /// Returns where the rows are written to. Such a pipeline gives no rows.
     pub fn writes(&self) -> Option<Writes<'_>> {
         match self.stages.last()? {
             Stage::Out(target) => Some(Writes::Out(target)),
@@ -199,7 +200,7 @@ impl Pipeline {
         }
     }
 
-    /// The `$changeStream` at the beginning.
+    /// Returns the `$changeStream` at the beginning.
     pub fn change_stream(&self) -> Option<&ChangeStream> {
         match self.stages.first()? {
             Stage::ChangeStream(stream) => Some(stream),
@@ -207,34 +208,34 @@ impl Pipeline {
         }
     }
 
-    /// What a `$changeStream` asks for and the stages behind it; none if the pipeline does not begin with one.
-    pub fn follow(&self) -> Option<(Arc<ChangeStream>, Following)> {
+    /// Returns what a `$changeStream` asks for and the stages behind it; none if the pipeline does not begin with one.
+    pub fn follow(&self) -> Option<(Arc<ChangeStream>, EventPipeline)> {
         match self.stages.first()? {
             Stage::ChangeStream(stream) => {
-                Some((Arc::clone(stream), Following::new(stage::start_stages(&self.stages))))
+                Some((Arc::clone(stream), EventPipeline::new(stage::start_stages(&self.stages))))
             }
             _ => None,
         }
     }
 
-    /// Whether what is read of the collection is shown, or not, as it comes: no stage keeps rows before it gives some. An order
-    /// that the collection itself comes in keeps none.
+    /// Returns `true` if what is read of the collection is shown, or not, as it comes: no stage keeps rows before it gives
+    /// some. An order that the collection itself comes in keeps none.
     pub fn shows_as_it_reads(&self) -> bool {
         let own_order = usize::from(matches!(self.stages.first(), Some(Stage::Sort(_))));
         self.stages.iter().skip(own_order).all(Stage::passes_rows_on)
     }
 
-    /// Whether it does nothing but to read a collection by conditions.
+    /// Returns `true` if it does nothing but to read a collection by conditions.
     fn only_matches(&self) -> bool {
         self.stages.is_empty() && self.leading.filter.near().is_none() && self.leading.filter.text().is_none()
     }
 
-    /// Starts. Nothing is read before the first row is asked for.
+    /// Starts the pipeline. Nothing is read before the first row is requested.
     pub fn start(self) -> Running {
         Running::new(self)
     }
 
-    /// A copy with one condition more, before everything else.
+    /// Returns a copy with one condition more, before everything else.
     fn with_condition(&self, condition: Option<&Document>) -> Result<Pipeline> {
         let mut pipeline = self.clone();
         let Some(condition) = condition else { return Ok(pipeline) };
@@ -258,7 +259,11 @@ impl Pipeline {
 }
 
 /// Reads a pipeline over another collection.
-fn parse_inner(stages: &[DocumentRef<'_>], around: &Surroundings, place: Place) -> Result<Pipeline> {
+fn parse_inner(
+    stages: &[DocumentRef<'_>],
+    around: &PipelineContext,
+    place: PipelineKind,
+) -> Result<Pipeline> {
     let around = around.clone().asking(stages.iter().copied());
     Pipeline::of(parse_stages(stages, &around, place)?, &around, Part::Foreign)
 }

@@ -6,7 +6,7 @@ use bson::Document;
 
 use crate::error::Result;
 use crate::pipeline::rewrite::Change;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::stage::Stage;
 use crate::pipeline::stages::matching::{Match, all_of, conjuncts, fields_asked};
 use crate::sort::Sort;
@@ -15,7 +15,7 @@ use crate::sort::Sort;
 const CONJUNCTS_MAX: usize = 64;
 
 /// Moves conditions to the front as far as it is obviously safe.
-pub(crate) fn move_conditions(stages: Vec<Stage>, around: &Surroundings) -> Result<Vec<Stage>> {
+pub(crate) fn move_conditions(stages: Vec<Stage>, around: &PipelineContext) -> Result<Vec<Stage>> {
     let mut moved: Vec<Stage> = Vec::with_capacity(stages.len());
     for stage in stages {
         let Stage::Match(matching) = stage else {
@@ -45,24 +45,24 @@ pub(crate) fn move_conditions(stages: Vec<Stage>, around: &Surroundings) -> Resu
     Ok(moved)
 }
 
-/// How far to the front a condition may go.
+/// Returns how far to the front a condition may go.
 fn landing(stages: &[Stage], condition: &Document) -> usize {
-    let asked = fields_asked(condition.view());
+    let requested_meta = fields_asked(condition.view());
     let mut place = stages.len();
-    while place > 0 && lets_pass(&stages[place - 1], asked.as_deref()) {
+    while place > 0 && lets_pass(&stages[place - 1], requested_meta.as_deref()) {
         place -= 1;
     }
     place
 }
 
-/// Whether a condition on these fields is the same before the stage as after it.
-fn lets_pass(stage: &Stage, asked: Option<&[&str]>) -> bool {
-    let none_is = |written: &str| asked.is_some_and(|asked| !asked.contains(&written));
+/// Returns `true` if a condition on these fields is the same before the stage as after it.
+fn lets_pass(stage: &Stage, requested_meta: Option<&[&str]>) -> bool {
+    let none_is =
+        |written: &str| requested_meta.is_some_and(|requested_meta| !requested_meta.contains(&written));
     match stage {
         Stage::Sort(sorted) => sorted.limit.is_none(),
-        Stage::Rewrite(Change::Project(project)) => {
-            asked.is_some_and(|asked| asked.iter().all(|name| project.leaves(name)))
-        }
+        Stage::Rewrite(Change::Project(project)) => requested_meta
+            .is_some_and(|requested_meta| requested_meta.iter().all(|name| project.leaves(name))),
         Stage::Unwind(unwind) => {
             none_is(unwind.path.first()) && unwind.index.as_ref().is_none_or(|index| none_is(index.first()))
         }
@@ -83,7 +83,7 @@ pub(crate) fn bound_sorts(stages: &mut [Stage]) {
     }
 }
 
-/// How many rows the stages take at most of what comes to them.
+/// Returns how many rows the stages take at most of what comes to them.
 fn rows_wanted(stages: &[Stage]) -> Option<u64> {
     let mut skipped = 0_u64;
     for stage in stages {
@@ -99,14 +99,14 @@ fn rows_wanted(stages: &[Stage]) -> Option<u64> {
 
 /// What can be asked of the collection.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct LeadingScan {
     pub(crate) conditions: Vec<Document>,
     pub(crate) sort: Option<Arc<Sort>>,
     pub(crate) limit: Option<u64>,
 }
 
 /// Takes the conditions at the front out, and looks what follows them.
-pub(crate) fn take_leading(stages: &mut Vec<Stage>) -> Asked {
+pub(crate) fn take_leading(stages: &mut Vec<Stage>) -> LeadingScan {
     let count = stages.iter().take_while(|stage| matches!(stage, Stage::Match(_))).count();
     let conditions = stages
         .drain(..count)
@@ -119,5 +119,5 @@ pub(crate) fn take_leading(stages: &mut Vec<Stage>) -> Asked {
         Some(Stage::Sort(sorted)) => (Some(Arc::clone(&sorted.sort)), sorted.limit),
         _ => (None, rows_wanted(stages)),
     };
-    Asked { conditions, sort, limit }
+    LeadingScan { conditions, sort, limit }
 }

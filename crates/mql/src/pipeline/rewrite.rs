@@ -7,7 +7,7 @@ use bson::{Document, DocumentRef};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Settings, Surroundings};
+use crate::pipeline::settings::{PipelineContext, Settings};
 use crate::pipeline::stage::{Stage, parse_stage};
 use crate::pipeline::stages::project::Project;
 use crate::pipeline::stages::replace_root::ReplaceRoot;
@@ -35,10 +35,10 @@ impl Change {
 impl Rewrite {
     /// Reads `$set`, `$addFields`, `$unset`, `$project`, `$replaceRoot` and `$replaceWith`; others are refused.
     pub fn parse(stages: &[DocumentRef<'_>], settings: &Settings) -> Result<Rewrite> {
-        Rewrite::parse_at(stages, &Surroundings::new(settings))
+        Rewrite::parse_at(stages, &PipelineContext::new(settings))
     }
 
-    pub(crate) fn parse_at(stages: &[DocumentRef<'_>], around: &Surroundings) -> Result<Rewrite> {
+    pub(crate) fn parse_at(stages: &[DocumentRef<'_>], around: &PipelineContext) -> Result<Rewrite> {
         let mut changes = Vec::new();
         for stage in stages {
             for parsed in parse_stage(*stage, around)? {
@@ -53,7 +53,7 @@ impl Rewrite {
         Ok(Rewrite(changes))
     }
 
-    /// The document after all changes.
+    /// Returns the document after all changes.
     pub fn apply(&self, document: DocumentRef<'_>, context: &Context) -> Result<Document> {
         let mut row = Row::from(document.to_document());
         for change in &self.0 {

@@ -12,8 +12,8 @@ pub struct Row {
     /// The document itself.
     pub body: Body,
     /// The number of the item of the leading collection that this row is made from, one row from one item (or several, after
-    /// `$unwind`). It is kept by every stage that only changes rows, and lost by those that make new ones of many (`$group`).
-    /// Whoever holds rows for long asks by it whether the item still lives (T16).
+    /// `$unwind`). It is kept by every stage that only changes rows, and lost by those that make new ones of many
+    /// (`$group`). A cursor that keeps rows checks by it whether the item has expired (T16).
     pub origin: Option<u64>,
     /// What a search found out: what `$meta` reads, one field for each of its words (`textScore`, `geoNearDistance`,
     /// `geoNearPoint`).
@@ -30,28 +30,28 @@ pub enum Body {
 }
 
 impl Row {
-    /// A row that is made from an item of the leading collection.
+    /// Returns a row that is made from an item of the leading collection.
     pub fn of_item(document: RawDocument, number: u64) -> Row {
         Row { body: Body::Raw(document), origin: Some(number), meta: None }
     }
 
-    /// The reader.
+    /// Returns the reader.
     pub fn view(&self) -> DocumentRef<'_> {
         self.body.view()
     }
 
-    /// The same row with another document.
+    /// Creates the same row with another document.
     #[must_use]
     pub(crate) fn with_body(self, document: Document) -> Row {
         Row { body: Body::Tree(document), ..self }
     }
 
-    /// A row of a document that a stage has put together, which must not be nested too deeply.
+    /// Returns a row of a document that a stage has put together, which must not be nested too deeply.
     pub(crate) fn made(document: Document) -> Result<Row> {
         Row::from(Document::new()).with_made(document)
     }
 
-    /// The same row with a document that a stage has put together, which must not be nested too deeply.
+    /// Creates the same row with a document that a stage has put together, which must not be nested too deeply.
     pub(crate) fn with_made(self, document: Document) -> Result<Row> {
         if !document.view().iter().all(|(_, value)| is_at_most(value, DEPTH_MAX - 1)) {
             let message =
@@ -61,14 +61,14 @@ impl Row {
         Ok(self.with_body(document))
     }
 
-    /// How many bytes this row takes while it is kept, roughly.
+    /// Returns how many bytes this row takes while it is kept, roughly.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Row>() + self.body.bytes()
     }
 }
 
 impl Body {
-    /// The reader.
+    /// Returns the reader.
     pub fn view(&self) -> DocumentRef<'_> {
         match self {
             Body::Raw(document) => document.view(),
@@ -76,7 +76,7 @@ impl Body {
         }
     }
 
-    /// How many bytes it takes, roughly.
+    /// Returns how many bytes it takes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Body::Raw(document) => document.as_bytes().len(),
@@ -113,7 +113,7 @@ impl From<Document> for Row {
     }
 }
 
-/// Whether a value is nested at most that deep. It is not looked at deeper than that.
+/// Returns `true` if a value is nested at most that deep. It is not looked at deeper than that.
 fn is_at_most(value: ValueRef<'_>, levels: usize) -> bool {
     match value {
         ValueRef::Document(document) => {

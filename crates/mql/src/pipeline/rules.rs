@@ -1,13 +1,13 @@
-//! Where a stage may stand.
+//! The rules of stage order.
 
 use bson::DocumentRef;
 
 use crate::error::{Code, Error, Result};
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::PipelineContext;
 
-/// The place of a pipeline.
+/// The kind of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PipelineKind {
     /// The request's own.
     Top,
     /// Within `$lookup`.
@@ -47,7 +47,7 @@ const AFTER_CHANGE_STREAM: &[&str] = &[
 ];
 
 /// Checks the order of stages by their names alone.
-pub(crate) fn check(stages: &[DocumentRef<'_>], place: Place, around: &Surroundings) -> Result<()> {
+pub(crate) fn check(stages: &[DocumentRef<'_>], place: PipelineKind, around: &PipelineContext) -> Result<()> {
     if stages.len() > STAGES_MAX {
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
         return Err(Error::location(7_749_501, message));
@@ -65,7 +65,7 @@ pub(crate) fn check(stages: &[DocumentRef<'_>], place: Place, around: &Surroundi
             return Err(Error::location(40601, message));
         }
     }
-    if matches!(place, Place::Facet) {
+    if matches!(place, PipelineKind::Facet) {
         return Ok(());
     }
     collection(names.first().copied(), around)
@@ -87,24 +87,24 @@ pub(crate) fn check_following(stages: &[DocumentRef<'_>]) -> Result<()> {
 }
 
 /// Whether the stage may stand in a pipeline at that place.
-fn within(name: &str, place: Place) -> Result<()> {
+fn within(name: &str, place: PipelineKind) -> Result<()> {
     match place {
-        Place::Lookup if LAST.contains(&name) || name == "$changeStream" => {
+        PipelineKind::Lookup if LAST.contains(&name) || name == "$changeStream" => {
             Err(Error::location(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")))
         }
-        Place::Union if LAST.contains(&name) || name == "$changeStream" => {
+        PipelineKind::Union if LAST.contains(&name) || name == "$changeStream" => {
             Err(Error::location(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline")))
         }
-        Place::Facet if LAST.contains(&name) || FIRST.contains(&name) || name == "$facet" => {
+        PipelineKind::Facet if LAST.contains(&name) || FIRST.contains(&name) || name == "$facet" => {
             let message = format!("{name} is not allowed to be used within a $facet stage");
             Err(Error::location(40600, message))
         }
-        Place::Top | Place::Lookup | Place::Union | Place::Facet => Ok(()),
+        PipelineKind::Top | PipelineKind::Lookup | PipelineKind::Union | PipelineKind::Facet => Ok(()),
     }
 }
 
 /// Whether a pipeline that begins so may run with or without a collection.
-fn collection(first: Option<&str>, around: &Surroundings) -> Result<()> {
+fn collection(first: Option<&str>, around: &PipelineContext) -> Result<()> {
     let alone = matches!(first, Some("$documents" | "$currentOp" | "$listLocalSessions"));
     let either = first == Some("$changeStream");
     match (&around.settings.collection, first) {

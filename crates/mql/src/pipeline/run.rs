@@ -27,7 +27,7 @@ const BUFFER_PART: usize = 256;
 /// What a BSON document has at least: its length and its end.
 const DOCUMENT_BYTES_MIN: usize = 5;
 
-/// How many bytes of a run are in memory while it is written or read, beside a record that has more.
+/// Returns how many bytes of a run are in memory while it is written or read, beside a record that has more.
 pub(crate) fn buffer_bytes(context: &Context) -> usize {
     (context.stage_bytes_max / BUFFER_PART).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
 }
@@ -136,7 +136,7 @@ impl RunReader {
         Ok(&self.buffer[self.at - length..self.at])
     }
 
-    /// The next bytes, which stay where they are.
+    /// Returns the next bytes, which stay where they are.
     fn peek(&mut self, length: usize) -> Result<&[u8]> {
         let missing = length.saturating_sub(self.buffer.len() - self.at);
         if missing > 0 {

@@ -1,4 +1,4 @@
-//! A pipeline at work. It owns no borrow of what it reads from, so it rests in a cursor between two requests.
+//! The execution of a pipeline. It does not borrow its source, so a cursor keeps it between two requests.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use bson::{Document, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Chain, Flow, Step, TREE_FACTOR, World};
+use crate::pipeline::chain::{Chain, ExecutionContext, Flow, Step, TREE_FACTOR};
 use crate::pipeline::row::{Row, document_bytes};
 use crate::pipeline::source::{Order, Part, Scan, ScanId, Source};
 use crate::pipeline::stage::{Stage, start_behind, start_stages};
-use crate::pipeline::text::{text, type_name};
-use crate::pipeline::{Pipeline, found};
+use crate::pipeline::values::{text, type_name};
+use crate::pipeline::{Pipeline, search_meta};
 
 /// A pipeline that was started.
 pub struct Running {
@@ -31,7 +31,8 @@ enum Feed {
 }
 
 impl Feed {
-    /// How many bytes it holds. Rows of its own are counted one by one: there are few of them, or they come from a request.
+    /// Returns how many bytes it holds. Rows of its own are counted one by one: there are few of them, or they come from a
+    /// request.
     fn bytes(&self) -> usize {
         match self {
             Feed::Scan { .. } => 0,
@@ -59,21 +60,21 @@ impl Running {
         Running { state: State::New(Box::new(pipeline)) }
     }
 
-    /// The next row; `None` at the end, and from then on. After an error there is nothing more either: close it.
+    /// Returns the next row; `None` at the end, and from then on. After an error there is nothing more either: close it.
     pub fn next(&mut self, source: &mut dyn Source, context: &Context) -> Result<Option<Row>> {
-        let mut world = World { source, context };
+        let mut execution = ExecutionContext { source, context };
         self.state = match std::mem::replace(&mut self.state, State::Done) {
-            State::New(pipeline) => open(*pipeline, &mut world)?,
+            State::New(pipeline) => open(*pipeline, &mut execution)?,
             state => state,
         };
         let State::Open { feed, chain } = &mut self.state else { return Ok(None) };
         loop {
-            match chain.pop(&mut world)? {
+            match chain.pop(&mut execution)? {
                 Flow::Row(row) => return Ok(Some(row)),
                 Flow::End => break,
-                Flow::Wanting => match feed.next(world.source)? {
-                    Some(row) => chain.push(row, &mut world)?,
-                    None => chain.end(&mut world)?,
+                Flow::Wanting => match feed.next(execution.source)? {
+                    Some(row) => chain.push(row, &mut execution)?,
+                    None => chain.end(&mut execution)?,
                 },
             }
         }
@@ -81,7 +82,7 @@ impl Running {
         Ok(None)
     }
 
-    /// Whether everything was given.
+    /// Returns `true` if everything was given.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
@@ -93,8 +94,8 @@ impl Running {
         }
     }
 
-    /// How many bytes of rows it holds between two requests, roughly. What was moved to disk does not count, nor does what the
-    /// stages were written as.
+    /// Returns how many bytes of rows it holds between two requests, roughly. What was moved to disk does not count, nor
+    /// does what the stages were written as.
     pub fn bytes(&self) -> usize {
         match &self.state {
             State::Open { feed, chain } => feed.bytes() + chain.bytes(),
@@ -102,7 +103,7 @@ impl Running {
         }
     }
 
-    /// Lets go of all scans. What is not closed stays open at the source.
+    /// Closes all scans. Without this call they stay open at the source.
     pub fn close(&mut self, source: &mut dyn Source) {
         if let State::Open { feed, chain } = &mut self.state {
             chain.close(source);
@@ -129,14 +130,14 @@ impl Feed {
     }
 }
 
-fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
+fn open(pipeline: Pipeline, execution: &mut ExecutionContext<'_>) -> Result<State> {
     let Pipeline { leading, stages, around, part } = pipeline;
     let collection = around.own_namespace();
     let rows = match stages.first() {
         Some(Stage::Documents(formula)) => {
-            documents(formula.of_document(Document::new().view(), world.context)?)?
+            documents(formula.of_document(Document::new().view(), execution.context)?)?
         }
-        Some(Stage::Describe(what)) => world.source.describe(&collection, what)?,
+        Some(Stage::Describe(what)) => execution.source.describe(&collection, what)?,
         Some(Stage::ChangeStream(_)) => {
             let message = "$changeStream can only be followed by a cursor of aggregate";
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
@@ -146,28 +147,28 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
             if let Some(Stage::GeoNear(near)) = first {
                 let key = match near.key() {
                     Some(key) => key.to_owned(),
-                    None => world.source.geospatial_field(&collection)?,
+                    None => execution.source.geospatial_field(&collection)?,
                 };
                 filter = Arc::new(around.filter(near.filter(&key).view())?);
             }
             if filter.text().is_some_and(|search| !search.is_prepared()) {
-                let rules = world.source.text_rules(&collection)?;
+                let rules = execution.source.text_rules(&collection)?;
                 filter = Arc::new(around.with_text(rules).filter(leading.conditions.view())?);
             }
             if filter.near().is_some() {
                 // The nearest are wanted, not any.
                 limit = None;
             }
-            let tells_index_key = around.asked.index_key;
+            let tells_index_key = around.requested_meta.index_key;
             let scan = Scan { collection, part, filter, sort: leading.sort, limit, tells_index_key };
-            return open_scan(&scan, stages, world);
+            return open_scan(&scan, stages, execution);
         }
     };
     Ok(State::Open { feed: Feed::Rows(rows.into_iter()), chain: start_stages(&stages) })
 }
 
-fn open_scan(scan: &Scan, mut stages: Vec<Stage>, world: &mut World<'_>) -> Result<State> {
-    let (id, order) = world.source.open(scan)?;
+fn open_scan(scan: &Scan, mut stages: Vec<Stage>, execution: &mut ExecutionContext<'_>) -> Result<State> {
+    let (id, order) = execution.source.open(scan)?;
     let mut told = None;
     if let Some(Stage::Sort(sorted)) = stages.first()
         && (order == Order::Sorted || sorted.sort.natural().is_some())
@@ -178,13 +179,13 @@ fn open_scan(scan: &Scan, mut stages: Vec<Stage>, world: &mut World<'_>) -> Resu
             None => drop(stages.remove(0)),
         }
     }
-    let mut steps = found::steps(&scan.filter, scan.sort.as_deref(), order);
+    let mut steps = search_meta::steps(&scan.filter, scan.sort.as_deref(), order);
     steps.extend(told);
     let chain = start_behind(steps, &stages);
     Ok(State::Open { feed: Feed::Scan { id, part: scan.part }, chain })
 }
 
-/// What `$documents` was given.
+/// Returns what `$documents` was given.
 fn documents(value: Option<Value>) -> Result<Vec<Document>> {
     let Some(Value::Array(items)) = value else {
         let kind = value.as_ref().map_or("missing", |value| type_name(value.view()));

@@ -1,4 +1,4 @@
-//! What surrounds a pipeline while it is parsed: where it runs, how strings compare, the values of `let`.
+//! The settings with which a pipeline is parsed: its collection, the collation, the values of `let`.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Scope, Variables};
-use crate::filter::{self, Filter, PatternRoom};
-use crate::index::TextRules;
-use crate::pipeline::asked::AskedMeta;
+use crate::filter::{self, Filter, PatternBudget};
 use crate::pipeline::memory::DiskUse;
+use crate::pipeline::requested_meta::RequestedMeta;
 use crate::pipeline::row::Row;
 use crate::pipeline::source::Namespace;
+use crate::text::TextRules;
 
 /// How deep pipelines stand within pipelines at most.
 const DEPTH_MAX: usize = 20;
 
-/// What surrounds a pipeline.
+/// The settings of a pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The database that the pipeline runs in.
@@ -32,8 +32,8 @@ pub struct Settings {
     pub views: Vec<View>,
     /// What the text index of the collection says, if there is one: what `$text` asks.
     pub text: Option<Arc<TextRules>>,
-    /// Room for the regular expressions of the request.
-    pub patterns: PatternRoom,
+    /// The budget for the regular expressions of the request.
+    pub patterns: PatternBudget,
     /// Whether stages may use the disk beyond their memory.
     pub disk_use: DiskUse,
 }
@@ -51,7 +51,7 @@ pub struct View {
 
 /// The settings in force at one place of a pipeline.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct PipelineContext {
     pub(crate) settings: Arc<Settings>,
     /// Variables that are known and have no value.
     missing: Vec<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Surroundings {
     /// How many pipelines stand around this one.
     depth: usize,
     /// What is asked for by `$meta`.
-    pub(crate) asked: AskedMeta,
+    pub(crate) requested_meta: RequestedMeta,
 }
 
 /// A variable and its value.
@@ -84,39 +84,43 @@ pub(crate) enum Given {
     No,
 }
 
-impl Surroundings {
-    pub(crate) fn new(settings: &Settings) -> Surroundings {
+impl PipelineContext {
+    pub(crate) fn new(settings: &Settings) -> PipelineContext {
         let settings = Arc::new(settings.clone());
-        Surroundings {
+        PipelineContext {
             settings,
             missing: Vec::new(),
             awaited: Vec::new(),
             depth: 0,
-            asked: AskedMeta::default(),
+            requested_meta: RequestedMeta::default(),
         }
     }
 
-    /// The same for stages of which some may ask for something by `$meta`.
-    pub(crate) fn asking<'a>(self, stages: impl IntoIterator<Item = DocumentRef<'a>>) -> Surroundings {
-        let asked = self.asked.and(AskedMeta::of(stages));
-        Surroundings { asked, ..self }
+    /// Returns the same for stages of which some may ask for something by `$meta`.
+    pub(crate) fn asking<'a>(self, stages: impl IntoIterator<Item = DocumentRef<'a>>) -> PipelineContext {
+        let requested_meta = self.requested_meta.and(RequestedMeta::of(stages));
+        PipelineContext { requested_meta, ..self }
     }
 
-    /// The surroundings of a pipeline over the same rows, within this one.
-    pub(crate) fn within(&self) -> Result<Surroundings> {
+    /// Returns the surroundings of a pipeline over the same rows, within this one.
+    pub(crate) fn within(&self) -> Result<PipelineContext> {
         if self.depth >= DEPTH_MAX {
             return Err(Error::new(
                 Code::MAX_SUB_PIPELINE_DEPTH_EXCEEDED,
                 format!("Maximum number of nested sub-pipelines exceeded. Limit is {DEPTH_MAX}"),
             ));
         }
-        Ok(Surroundings { depth: self.depth + 1, ..self.clone() })
+        Ok(PipelineContext { depth: self.depth + 1, ..self.clone() })
     }
 
-    /// The surroundings of a pipeline over another collection, with these values as variables too.
-    pub(crate) fn inner(&self, collection: Option<&Namespace>, values: &[Binding]) -> Result<Surroundings> {
+    /// Returns the surroundings of a pipeline over another collection, with these values as variables too.
+    pub(crate) fn inner(
+        &self,
+        collection: Option<&Namespace>,
+        values: &[Binding],
+    ) -> Result<PipelineContext> {
         let mut inner = self.within()?.with_values(values);
-        inner.asked = AskedMeta::default();
+        inner.requested_meta = RequestedMeta::default();
         let settings = Arc::make_mut(&mut inner.settings);
         settings.collection = collection.map(|name| name.collection.clone());
         settings.text = None;
@@ -126,8 +130,8 @@ impl Surroundings {
         Ok(inner)
     }
 
-    /// The same with these values as variables too.
-    pub(crate) fn with_values(&self, values: &[Binding]) -> Surroundings {
+    /// Returns the same with these values as variables too.
+    pub(crate) fn with_values(&self, values: &[Binding]) -> PipelineContext {
         let mut changed = self.clone();
         if values.is_empty() {
             return changed;
@@ -149,14 +153,14 @@ impl Surroundings {
         changed
     }
 
-    /// The same over a collection with that text index.
-    pub(crate) fn with_text(&self, rules: Option<Arc<TextRules>>) -> Surroundings {
+    /// Returns the same over a collection with that text index.
+    pub(crate) fn with_text(&self, rules: Option<Arc<TextRules>>) -> PipelineContext {
         let mut changed = self.clone();
         Arc::make_mut(&mut changed.settings).text = rules;
         changed
     }
 
-    /// The collection behind a name, and the stages that make a view of it, if it is one.
+    /// Returns the collection behind a name, and the stages that make a view of it, if it is one.
     pub(crate) fn behind(&self, name: Option<&Namespace>) -> (Option<Namespace>, Vec<RawDocument>) {
         match self.settings.views.iter().find(|view| Some(&view.name) == name) {
             Some(view) => (Some(view.on.clone()), view.pipeline.clone()),
@@ -172,7 +176,7 @@ impl Surroundings {
         Namespace { database: self.settings.database.clone(), collection: collection.to_owned() }
     }
 
-    /// The collection that the pipeline runs on; an empty name without one.
+    /// Returns the collection that the pipeline runs on; an empty name without one.
     pub(crate) fn own_namespace(&self) -> Namespace {
         self.namespace(self.settings.collection.as_deref().unwrap_or_default())
     }
@@ -181,7 +185,8 @@ impl Surroundings {
         Filter::parse(filter, &self.filter_settings())
     }
 
-    /// A filter knows no variables without a value; undefined compares as what is missing does.
+    /// Returns the settings of filters. A filter has no variables without a value; undefined compares like a missing
+    /// value.
     fn filter_settings(&self) -> filter::Settings {
         let mut variables = Arc::clone(&self.settings.variables);
         for name in &self.missing {
@@ -196,7 +201,7 @@ impl Surroundings {
         self.formula_with(expression, &[])
     }
 
-    /// The value of an expression, if it depends on nothing but the values of `let`; null for what is missing.
+    /// Returns the value of an expression, if it depends on nothing but the values of `let`; null for what is missing.
     pub(crate) fn given(&self, expression: ValueRef<'_>) -> Result<Given> {
         let formula = self.formula(expression)?;
         let has_value = |name: &str| self.settings.variables.contains(name);
@@ -208,7 +213,7 @@ impl Surroundings {
         Ok(if formula.expression.is_given(&will_have) { Given::Awaited } else { Given::No })
     }
 
-    /// An expression that may use more names, whose values come when it is evaluated.
+    /// Returns an expression that may use more names, whose values come when it is evaluated.
     pub(crate) fn formula_with(&self, expression: ValueRef<'_>, names: &[&str]) -> Result<Formula> {
         let mut variables = Variables::of(&self.settings.variables, &self.settings.patterns);
         for name in &self.missing {
@@ -234,17 +239,17 @@ pub(crate) struct Formula {
 }
 
 impl Formula {
-    /// The value for a row; none if it is missing.
+    /// Returns the value for a row; none if it is missing.
     pub(crate) fn of_row(&self, row: &Row, context: &Context) -> Result<Option<Value>> {
         self.expression.evaluate(&self.scope_of_row(row), context)
     }
 
-    /// The value, if it is the same for all rows; null for what is missing.
+    /// Returns the value, if it is the same for all rows; null for what is missing.
     pub(crate) fn constant(&self) -> Option<Value> {
         self.expression.as_constant().map(|value| value.cloned().unwrap_or(Value::Null))
     }
 
-    /// The value for a document.
+    /// Returns the value for a document.
     pub(crate) fn of_document(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<Value>> {
         self.expression.evaluate(&self.scope(document), context)
     }
@@ -262,7 +267,7 @@ fn plain_scope<'a>(settings: &'a Settings, document: DocumentRef<'a>) -> Scope<'
     Scope::root(document).with_variables(&settings.variables).with_collation(&settings.collation)
 }
 
-/// What expressions see of a row.
+/// Returns what expressions see of a row.
 pub(crate) fn scope_of<'a>(settings: &'a Settings, row: &'a Row) -> Scope<'a> {
     let scope = plain_scope(settings, row.view());
     match &row.meta {

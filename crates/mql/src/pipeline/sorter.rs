@@ -26,12 +26,12 @@ use crate::pipeline::run::{RunReader, RunWriter, Tagged, buffer_bytes};
 pub(crate) trait SortOrder: Send {
     type Key: Send;
 
-    /// The key of a row, made again when the row comes back from disk.
+    /// Returns the key of a row, made again when the row comes back from disk.
     fn key(&self, tagged: &Tagged, context: &Context) -> Result<Self::Key>;
     fn compare(&self, left: &Self::Key, right: &Self::Key) -> Ordering;
-    /// How many bytes a key takes, roughly.
+    /// Returns how many bytes a key takes, roughly.
     fn key_bytes(&self, key: &Self::Key) -> usize;
-    /// How many rows are wanted at most.
+    /// Returns how many rows are wanted at most.
     fn limit(&self) -> Option<usize> {
         None
     }
@@ -58,7 +58,7 @@ struct Run {
 }
 
 impl Run {
-    /// How many bytes a merge holds of it: a row with its key, and the bytes of the next one in a buffer.
+    /// Returns how many bytes a merge holds of it: a row with its key, and the bytes of the next one in a buffer.
     fn merge_bytes(&self, context: &Context) -> usize {
         self.largest.saturating_mul(2).saturating_add(buffer_bytes(context))
     }
@@ -144,7 +144,7 @@ impl<O: SortOrder> Sorter<O> {
         Ok(())
     }
 
-    /// Whether a merge of all runs fits into memory.
+    /// Returns `true` if a merge of all runs fits into memory.
     fn fits_merge(&self, context: &Context) -> bool {
         let bytes = self.runs.iter().map(|run| run.merge_bytes(context)).fold(0, usize::saturating_add);
         self.runs.len() <= 2 || self.memory.fits(bytes, context)
@@ -184,7 +184,7 @@ impl<O: SortOrder> Sorter<O> {
         Ok(SortedRows { order: self.order, merge, left, memory: self.memory, all, on_disk })
     }
 
-    /// How many bytes it holds, roughly.
+    /// Returns how many bytes it holds, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.memory.used()
     }
@@ -212,7 +212,7 @@ impl<O: SortOrder> SortedRows<O> {
         self.merge.next(&self.order, context)
     }
 
-    /// How many bytes it holds, roughly.
+    /// Returns how many bytes it holds, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.memory.left(self.merge.in_memory(), self.all) + self.on_disk
     }
@@ -250,7 +250,7 @@ impl<K: Send> Merge<K> {
         Ok(merge)
     }
 
-    /// How many rows are in memory and have not been given, those that stand first not counted.
+    /// Returns how many rows are in memory and have not been given, those that stand first not counted.
     fn in_memory(&self) -> usize {
         let rows = |input: &Input<K>| match input {
             Input::Memory(entries) => entries.len(),

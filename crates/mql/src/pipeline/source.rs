@@ -1,8 +1,7 @@
-//! The door through which a pipeline reads and writes collections.
+//! The interface through which a pipeline reads and writes collections.
 //!
-//! Whoever runs a pipeline implements [`Source`] over its collections, anew for each request: one request, one time, one
-//! snapshot. What lasts between the requests of a cursor are the scans, by their ids: a scan that was opened by an earlier
-//! request goes on where it stopped.
+//! The caller implements [`Source`] over its collections for each request: one request, one time, one snapshot. Scans
+//! outlive the requests of a cursor, by their ids: a scan that an earlier request opened continues where it stopped.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use bson::{Document, RawDocument};
 use crate::context::Context;
 use crate::error::Result;
 use crate::filter::Filter;
-use crate::index::TextRules;
 use crate::pipeline::merge::Merge;
 use crate::pipeline::row::Row;
 use crate::sort::Sort;
+use crate::text::TextRules;
 
 /// A collection by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +37,7 @@ pub struct Scan {
     pub collection: Namespace,
     /// What for.
     pub part: Part,
-    /// The conditions that every row meets. The source asks them; nobody asks them again.
+    /// The conditions that every row meets. The source evaluates them; the pipeline does not.
     pub filter: Arc<Filter>,
     /// An order that is wanted if it costs nothing: the source may come in it, and then says so. `$natural` it must serve.
     pub sort: Option<Arc<Sort>>,
@@ -88,27 +87,28 @@ pub trait Source {
     /// Begins to read. The id stays good until `close`, over any number of requests.
     fn open(&mut self, scan: &Scan) -> Result<(ScanId, Order)>;
 
-    /// The next row. Its origin is the number of the item it is; scores and distances need not be told.
+    /// Returns the next row. Its origin is the number of the item it is; scores and distances need not be told.
     fn next(&mut self, scan: ScanId) -> Result<Option<Row>>;
 
     /// Forgets a scan, finished or not.
     fn close(&mut self, scan: ScanId);
 
-    /// Whether an index of the collection leads to what meets the filter: then it is asked for each row of a join anew.
+    /// Returns whether an index of the collection leads to what meets the filter: then it is asked for each row of a join
+    /// anew.
     fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> Result<bool>;
 
-    /// The field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if there is
-    /// none, or more than one.
+    /// Returns the field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if
+    /// there is none, or more than one.
     fn geospatial_field(&mut self, collection: &Namespace) -> Result<String>;
 
-    /// What the text index of a collection says, if it has one: what `$text` in a pipeline within a pipeline asks.
+    /// Returns what the text index of a collection says, if it has one: what `$text` in a pipeline within a pipeline asks.
     fn text_rules(&mut self, collection: &Namespace) -> Result<Option<Arc<TextRules>>>;
 
     /// Tells of a collection, its indexes, or what runs.
     fn describe(&mut self, collection: &Namespace, what: &Description) -> Result<Vec<Document>>;
 
-    /// `$out`: some of the documents that will replace a collection, in order. Nobody sees them before `replace_collection`; if
-    /// that is never called, they vanish.
+    /// `$out`: some of the documents that will replace a collection, in order. They are invisible before
+    /// `replace_collection`; if that is never called, they are dropped.
     fn stage_documents(&mut self, target: &Namespace, documents: Vec<RawDocument>) -> Result<()>;
 
     /// `$out`: the staged documents, perhaps none, become the collection at once; its indexes and options stay.

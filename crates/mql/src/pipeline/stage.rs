@@ -5,24 +5,24 @@ use std::sync::Arc;
 use bson::{Document, DocumentRef, ValueRef};
 
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Chain, Each, EachRow, Step, World};
+use crate::pipeline::chain::{Chain, Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::merge::Merge;
 use crate::pipeline::rewrite::Change;
 use crate::pipeline::row::Row;
-use crate::pipeline::rules::{self, Place};
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::rules::{self, PipelineKind};
+use crate::pipeline::settings::{Formula, PipelineContext};
 use crate::pipeline::source::{Description, Namespace};
 use crate::pipeline::stages::bucket_auto::BucketAuto;
 use crate::pipeline::stages::change_stream::ChangeStream;
-use crate::pipeline::stages::cut::{self, Limit, Skip};
 use crate::pipeline::stages::densify::Densify;
 use crate::pipeline::stages::facet::Facet;
 use crate::pipeline::stages::geo_near::GeoNear;
 use crate::pipeline::stages::graph_lookup::GraphLookup;
 use crate::pipeline::stages::group::{self, Count, Group};
+use crate::pipeline::stages::limit_skip::{self, Limit, Skip};
 use crate::pipeline::stages::lookup::Lookup;
 use crate::pipeline::stages::matching::Match;
-use crate::pipeline::stages::order::{self, Sampling, Sorted};
+use crate::pipeline::stages::order::{self, SampleStep, Sorted};
 use crate::pipeline::stages::out;
 use crate::pipeline::stages::project::Project;
 use crate::pipeline::stages::redact::Redact;
@@ -30,7 +30,7 @@ use crate::pipeline::stages::replace_root::ReplaceRoot;
 use crate::pipeline::stages::union_with::UnionWith;
 use crate::pipeline::stages::unwind::Unwind;
 use crate::pipeline::stages::{bucket, fill};
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 use crate::pipeline::window::SetWindowFields;
 
 /// A stage, checked. Cloning shares it.
@@ -63,7 +63,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Whether each row is passed on, changed, or left out when it comes.
+    /// Returns `true` if each row is passed on, changed, or left out when it comes.
     pub(crate) fn passes_rows_on(&self) -> bool {
         match self {
             Stage::Match(_)
@@ -117,8 +117,8 @@ const REFUSED: &[&str] = &[
 /// Reads the stages of a pipeline at some place.
 pub(crate) fn parse_stages(
     stages: &[DocumentRef<'_>],
-    around: &Surroundings,
-    place: Place,
+    around: &PipelineContext,
+    place: PipelineKind,
 ) -> Result<Vec<Stage>> {
     rules::check(stages, place, around)?;
     let mut parsed = Vec::new();
@@ -135,7 +135,7 @@ pub(crate) fn parse_stages(
 }
 
 /// Reads one stage. Some are short for two.
-pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &Surroundings) -> Result<Vec<Stage>> {
+pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &PipelineContext) -> Result<Vec<Stage>> {
     let mut fields = stage.iter();
     let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
         let message = "A pipeline stage specification object must contain exactly one field.";
@@ -151,8 +151,8 @@ pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &Surroundings) -> Resu
         "$match" => Stage::Match(Match::parse(argument, around)?),
         "$group" => Stage::Group(Arc::new(Group::parse(argument, around)?)),
         "$sort" => Stage::Sort(Sorted::parse(argument, around)?),
-        "$limit" => Stage::Limit(cut::parse_limit(argument)?),
-        "$skip" => Stage::Skip(cut::parse_skip(argument)?),
+        "$limit" => Stage::Limit(limit_skip::parse_limit(argument)?),
+        "$skip" => Stage::Skip(limit_skip::parse_skip(argument)?),
         "$unwind" => Stage::Unwind(Arc::new(Unwind::parse(argument)?)),
         "$lookup" => Stage::Lookup(Arc::new(Lookup::parse(argument, around)?)),
         "$count" => Stage::Count(Arc::new(Count::parse(argument)?)),
@@ -186,7 +186,7 @@ pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &Surroundings) -> Resu
     }])
 }
 
-fn parse_change(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Result<Option<Change>> {
+fn parse_change(name: &str, argument: ValueRef<'_>, around: &PipelineContext) -> Result<Option<Change>> {
     let project = match name {
         "$project" => Project::parse_project(argument, around)?,
         "$addFields" | "$set" => Project::parse_add_fields(name, argument, around)?,
@@ -203,7 +203,7 @@ fn parse_change(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Re
 }
 
 /// Reads a stage that rows come from.
-fn parse_source(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Result<Option<Stage>> {
+fn parse_source(name: &str, argument: ValueRef<'_>, around: &PipelineContext) -> Result<Option<Stage>> {
     let options = |code: i32| match argument {
         ValueRef::Document(options) => Ok(options.to_document()),
         other => {
@@ -237,7 +237,7 @@ fn parse_source(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Re
     }))
 }
 
-fn sort_by(field: &str, direction: i32, around: &Surroundings) -> Result<Stage> {
+fn sort_by(field: &str, direction: i32, around: &PipelineContext) -> Result<Stage> {
     let order = Document::new().with(field, direction);
     Ok(Stage::Sort(Sorted::parse(ValueRef::Document(order.view()), around)?))
 }
@@ -257,13 +257,13 @@ impl Stage {
             Stage::Count(count) => count.start(),
             Stage::Facet(facet) => facet.start(),
             Stage::BucketAuto(bucket) => bucket.start(),
-            Stage::Sample(size) => Sampling::step(*size),
+            Stage::Sample(size) => SampleStep::step(*size),
             Stage::UnionWith(union) => union.start(),
             Stage::GraphLookup(lookup) => lookup.start(),
             Stage::Redact(redact) => redact.start(),
             Stage::SetWindowFields(window) => window.start(),
             Stage::Densify(densify) => densify.start(),
-            Stage::Out(target) => out::Writing::step(target),
+            Stage::Out(target) => out::OutStep::step(target),
             Stage::Merge(merge) => merge.start(),
             Stage::GeoNear(near) => near.start(),
             Stage::Documents(_) | Stage::Describe(_) | Stage::ChangeStream(_) => return None,
@@ -297,14 +297,14 @@ pub(crate) fn start_stages(stages: &[Stage]) -> Chain {
     start_behind(Vec::new(), stages)
 }
 
-/// The same behind steps that stand before them.
+/// Returns the same behind steps that stand before them.
 pub(crate) fn start_behind(mut steps: Vec<Box<dyn Step>>, stages: &[Stage]) -> Chain {
     steps.extend(stages.iter().filter_map(Stage::start));
     Chain::new(steps)
 }
 
 impl Each for Change {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        Change::apply(self, row, world.context).map(Some)
+    fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
+        Change::apply(self, row, execution.context).map(Some)
     }
 }

@@ -54,7 +54,7 @@ impl Projection {
         parse::projection(projection, settings)
     }
 
-    /// Whether documents are shown as they are.
+    /// Returns `true` if documents are shown as they are.
     pub fn is_everything(&self) -> bool {
         self.tree.policy() == Policy::Exclude
             && self.tree.is_empty()
@@ -63,7 +63,7 @@ impl Projection {
             && self.positional.is_none()
     }
 
-    /// What is shown of a document.
+    /// Returns what is shown of a document.
     pub fn apply(
         &self,
         document: DocumentRef<'_>,

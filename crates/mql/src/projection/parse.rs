@@ -5,11 +5,12 @@ use bson::{DocumentRef, ValueRef};
 use super::{Policy, Projection, Slice, Tree};
 use crate::error::{Error, Result};
 use crate::expression::{Expression, Variables};
-use crate::filter::{ElementFilter, Settings, is_truthy, numbers};
+use crate::filter::{ElementFilter, Settings, is_truthy};
+use crate::numbers;
 use crate::path::FieldPath;
 
 /// What one field of the specification asks for.
-enum Wish {
+enum FieldSpec {
     Include,
     Exclude,
     Compute(Expression),
@@ -23,15 +24,15 @@ enum Wish {
 struct Parser<'s> {
     settings: &'s Settings,
     variables: Variables,
-    wishes: Vec<(FieldPath, Wish)>,
+    specs: Vec<(FieldPath, FieldSpec)>,
     policy: Option<Policy>,
     positional: bool,
 }
 
-/// Reads a whole projection: first all wishes, which decide whether it includes or excludes, then the tree.
+/// Parses a whole projection: first all fields, which decide between inclusion and exclusion, then the tree.
 pub(super) fn projection(specification: DocumentRef<'_>, settings: &Settings) -> Result<Projection> {
     let variables = Variables::of(&settings.variables, &settings.patterns);
-    let mut parser = Parser { settings, variables, wishes: Vec::new(), policy: None, positional: false };
+    let mut parser = Parser { settings, variables, specs: Vec::new(), policy: None, positional: false };
     for (name, value) in specification.iter() {
         parser.field(name, value)?;
     }
@@ -44,37 +45,39 @@ pub(super) fn projection(specification: DocumentRef<'_>, settings: &Settings) ->
         variables: settings.variables.clone(),
         collation: settings.collation.clone(),
     };
-    let shows_id = policy == Policy::Include && !parser.wishes.iter().any(|(path, _)| path.first() == "_id");
+    let shows_id = policy == Policy::Include && !parser.specs.iter().any(|(path, _)| path.first() == "_id");
     if shows_id {
         projection.tree.name(&FieldPath::of(["_id"]))?;
     }
-    for (path, wish) in parser.wishes {
-        projection.grant(path, wish)?;
+    for (path, spec) in parser.specs {
+        projection.add_spec(path, spec)?;
     }
     Ok(projection)
 }
 
 impl Projection {
-    fn grant(&mut self, path: FieldPath, wish: Wish) -> Result<()> {
+    fn add_spec(&mut self, path: FieldPath, spec: FieldSpec) -> Result<()> {
         let includes = self.tree.policy() == Policy::Include;
-        match wish {
-            Wish::Include if includes => self.tree.name(&path),
-            Wish::Exclude if !includes => self.tree.name(&path),
+        match spec {
+            FieldSpec::Include if includes => self.tree.name(&path),
+            FieldSpec::Exclude if !includes => self.tree.name(&path),
             // Only `_id` may be otherwise than the rest, and then there is nothing to do.
-            Wish::Include | Wish::Exclude => Ok(()),
-            Wish::Compute(expression) | Wish::Describe(expression) => self.tree.compute(&path, expression),
-            Wish::Slice(slice) => {
+            FieldSpec::Include | FieldSpec::Exclude => Ok(()),
+            FieldSpec::Compute(expression) | FieldSpec::Describe(expression) => {
+                self.tree.compute(&path, expression)
+            }
+            FieldSpec::Slice(slice) => {
                 if includes {
                     self.tree.name(&path)?;
                 }
                 self.slices.push((path, slice));
                 Ok(())
             }
-            Wish::Element(filter) => {
+            FieldSpec::Element(filter) => {
                 self.elements.push((path.first().to_owned(), filter));
                 Ok(())
             }
-            Wish::Positional => {
+            FieldSpec::Positional => {
                 self.tree.name(&path)?;
                 self.positional = Some(path);
                 Ok(())
@@ -84,17 +87,17 @@ impl Projection {
 }
 
 impl Parser<'_> {
-    /// Where nothing decides, `$elemMatch` and `_id: 1` mean an inclusion.
+    /// Returns the policy. By default `$elemMatch` and `_id: 1` mean an inclusion.
     fn policy(&self) -> Policy {
-        let including = |(path, wish): &(FieldPath, Wish)| match wish {
-            Wish::Element(_) => true,
-            Wish::Include => path.first() == "_id",
+        let including = |(path, spec): &(FieldPath, FieldSpec)| match spec {
+            FieldSpec::Element(_) => true,
+            FieldSpec::Include => path.first() == "_id",
             _ => false,
         };
-        let excluding = |(_, wish): &(FieldPath, Wish)| matches!(wish, Wish::Exclude);
+        let excluding = |(_, spec): &(FieldPath, FieldSpec)| matches!(spec, FieldSpec::Exclude);
         self.policy.unwrap_or_else(|| {
-            let elements = self.wishes.iter().any(|(_, wish)| matches!(wish, Wish::Element(_)));
-            if self.wishes.iter().any(including) && (elements || !self.wishes.iter().any(excluding)) {
+            let elements = self.specs.iter().any(|(_, spec)| matches!(spec, FieldSpec::Element(_)));
+            if self.specs.iter().any(including) && (elements || !self.specs.iter().any(excluding)) {
                 Policy::Include
             } else {
                 Policy::Exclude
@@ -141,13 +144,13 @@ impl Parser<'_> {
         match operator {
             "$slice" if slice_of_find(operand) => {
                 let slice = Slice::parse(operand)?;
-                self.wishes.push((path, Wish::Slice(slice)));
+                self.specs.push((path, FieldSpec::Slice(slice)));
                 Ok(())
             }
             "$elemMatch" => self.element(path, operand),
             "$meta" => {
                 let expression = Expression::parse(ValueRef::Document(inner), &self.variables)?;
-                self.wishes.push((path, Wish::Describe(expression)));
+                self.specs.push((path, FieldSpec::Describe(expression)));
                 Ok(())
             }
             unknown if !Expression::is_operator(unknown) => Err(unknown_expression(unknown)),
@@ -157,8 +160,11 @@ impl Parser<'_> {
 
     fn include_or_exclude(&mut self, path: FieldPath, value: ValueRef<'_>) -> Result<()> {
         let includes = is_truthy(value);
-        let (policy, wish) =
-            if includes { (Policy::Include, Wish::Include) } else { (Policy::Exclude, Wish::Exclude) };
+        let (policy, spec) = if includes {
+            (Policy::Include, FieldSpec::Include)
+        } else {
+            (Policy::Exclude, FieldSpec::Exclude)
+        };
         if path.len() > 1 || path.first() != "_id" {
             match (self.policy, policy) {
                 (Some(Policy::Include), Policy::Exclude) => {
@@ -172,7 +178,7 @@ impl Parser<'_> {
                 _ => self.policy = Some(policy),
             }
         }
-        self.wishes.push((path, wish));
+        self.specs.push((path, spec));
         Ok(())
     }
 
@@ -183,7 +189,7 @@ impl Parser<'_> {
         }
         let expression = Expression::parse(value, &self.variables)?;
         self.policy = Some(Policy::Include);
-        self.wishes.push((path, Wish::Compute(expression)));
+        self.specs.push((path, FieldSpec::Compute(expression)));
         Ok(())
     }
 
@@ -200,7 +206,7 @@ impl Parser<'_> {
             return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
         }
         let filter = ElementFilter::parse(operand, self.settings)?;
-        self.wishes.push((path, Wish::Element(filter)));
+        self.specs.push((path, FieldSpec::Element(filter)));
         Ok(())
     }
 
@@ -209,7 +215,7 @@ impl Parser<'_> {
             let message = "Cannot specify more than one positional projection per query.";
             return Err(Error::location(31276, message));
         }
-        if self.wishes.iter().any(|(_, wish)| matches!(wish, Wish::Element(_))) {
+        if self.specs.iter().any(|(_, spec)| matches!(spec, FieldSpec::Element(_))) {
             return Err(Error::location(31256, "Cannot specify positional operator and $elemMatch."));
         }
         let includes = matches!(value, ValueRef::Bool(_)) || value.is_number();
@@ -223,17 +229,17 @@ impl Parser<'_> {
         }
         self.positional = true;
         self.policy = Some(Policy::Include);
-        self.wishes.push((FieldPath::parse_strict(path)?, Wish::Positional));
+        self.specs.push((FieldPath::parse_strict(path)?, FieldSpec::Positional));
         Ok(())
     }
 }
 
-/// The error for a field that is computed by something that is no expression.
+/// Returns the error for a field that is computed by something that is no expression.
 pub(crate) fn unknown_expression(name: &str) -> Error {
     Error::location(31325, format!("Unknown expression {name}"))
 }
 
-/// The path before a `$` at its end.
+/// Returns the path before a `$` at its end.
 fn positional_path(name: &str) -> Result<Option<String>> {
     let mut parts = name.split('.');
     if name == "$" || !parts.any(|part| part == "$") {
@@ -248,7 +254,7 @@ fn positional_path(name: &str) -> Result<Option<String>> {
     })
 }
 
-/// Whether the operand is a slice of `find`; a list with other things in it is the expression `$slice`.
+/// Returns `true` if the operand is a slice of `find`; a list with other things in it is the expression `$slice`.
 fn slice_of_find(operand: ValueRef<'_>) -> bool {
     match operand {
         ValueRef::Array(items) => items.iter().all(ValueRef::is_number),

@@ -46,22 +46,22 @@ enum Entry {
 }
 
 impl Tree {
-    /// A tree that names nothing yet.
+    /// Creates a tree that names nothing yet.
     pub fn new(policy: Policy) -> Tree {
         Tree { policy, root: Branch::default() }
     }
 
-    /// What happens to fields that are not named.
+    /// Returns what happens to fields that are not named.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Whether nothing is named or computed.
+    /// Returns `true` if nothing is named or computed.
     pub fn is_empty(&self) -> bool {
         self.root.entries.is_empty()
     }
 
-    /// Whether something is computed.
+    /// Returns `true` if something is computed.
     pub fn computes(&self) -> bool {
         self.root.computes
     }
@@ -76,7 +76,7 @@ impl Tree {
         self.root.add(path.components(), path, Entry::Computed(expression))
     }
 
-    /// The projected document. Expressions see the scope's document.
+    /// Returns the projected document. Expressions see the scope's document.
     pub fn apply(&self, document: DocumentRef<'_>, scope: &Scope<'_>, context: &Context) -> Result<Document> {
         let mut output = self.root.project(document, self.policy, context)?;
         if self.root.computes {

@@ -26,7 +26,7 @@ struct Piece {
 }
 
 impl SortKey {
-    /// The values, one for each part of the order: what `{$meta: "sortKey"}` shows.
+    /// Returns the values, one for each part of the order: what `{$meta: "sortKey"}` shows.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.pieces.iter().map(|piece| &piece.value)
     }
@@ -87,7 +87,7 @@ struct Build<'s> {
 
 /// Where the search for a field's value has come to.
 #[derive(Clone, Copy)]
-enum Place<'a, 's> {
+enum PathEnd<'a, 's> {
     Found(ValueRef<'a>),
     /// An array, with what is left of the path, and how much of it led there.
     Array(ArrayRef<'a>, &'s [Component], usize),
@@ -96,7 +96,7 @@ enum Place<'a, 's> {
 impl<'s> Build<'s> {
     fn fields<'a>(&self, document: DocumentRef<'a>) -> Result<Vec<ValueRef<'a>>> {
         let places = self.sort.fields.iter().map(|(path, _)| descend(document, path.components()));
-        let places: Vec<Place<'a, 's>> = places.collect();
+        let places: Vec<PathEnd<'a, 's>> = places.collect();
         let mut best = None;
         let starts: Vec<&'s [Component]> =
             self.sort.fields.iter().map(|(path, _)| path.components()).collect();
@@ -107,28 +107,28 @@ impl<'s> Build<'s> {
     /// Opens the array that fields have met, all of them at once, item by item, and keeps the smallest tuple.
     fn tuples<'a>(
         &self,
-        places: &[Place<'a, 's>],
+        places: &[PathEnd<'a, 's>],
         starts: &[&'s [Component]],
         best: &mut Option<Vec<ValueRef<'a>>>,
     ) -> Result<()> {
         self.context.spend(places.len() as u64)?;
         let arrays: Vec<usize> =
-            (0..places.len()).filter(|field| matches!(places[*field], Place::Array(..))).collect();
+            (0..places.len()).filter(|field| matches!(places[*field], PathEnd::Array(..))).collect();
         let Some(first) = arrays.first().copied() else {
             self.offer(places, best);
             return Ok(());
         };
-        let Place::Array(items, _, length) = places[first] else { return Ok(()) };
+        let PathEnd::Array(items, _, length) = places[first] else { return Ok(()) };
         let same = |field: &usize| match places[*field] {
-            Place::Array(_, _, other) => starts[*field][..other] == starts[first][..length],
-            Place::Found(_) => true,
+            PathEnd::Array(_, _, other) => starts[*field][..other] == starts[first][..length],
+            PathEnd::Found(_) => true,
         };
         if !arrays.iter().all(same) {
             return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
         }
         let rest_of = |field: usize| match places[field] {
-            Place::Array(_, rest, _) => rest,
-            Place::Found(_) => &[],
+            PathEnd::Array(_, rest, _) => rest,
+            PathEnd::Found(_) => &[],
         };
         let mut next_starts = starts.to_vec();
         for field in &arrays {
@@ -139,10 +139,10 @@ impl<'s> Build<'s> {
             let mut next = places.to_vec();
             for field in &arrays {
                 next[*field] = match (item, rest_of(*field)) {
-                    (Some(item), []) => Place::Found(item),
-                    (None, []) => Place::Found(ValueRef::Undefined),
+                    (Some(item), []) => PathEnd::Found(item),
+                    (None, []) => PathEnd::Found(ValueRef::Undefined),
                     (Some(ValueRef::Document(document)), rest) => descend(document, rest),
-                    _ => Place::Found(ValueRef::Null),
+                    _ => PathEnd::Found(ValueRef::Null),
                 };
             }
             self.tuples(&next, &next_starts, best)?;
@@ -150,10 +150,10 @@ impl<'s> Build<'s> {
         Ok(())
     }
 
-    fn offer<'a>(&self, places: &[Place<'a, 's>], best: &mut Option<Vec<ValueRef<'a>>>) {
+    fn offer<'a>(&self, places: &[PathEnd<'a, 's>], best: &mut Option<Vec<ValueRef<'a>>>) {
         let tuple = places.iter().map(|place| match place {
-            Place::Found(value) => *value,
-            Place::Array(..) => ValueRef::Null,
+            PathEnd::Found(value) => *value,
+            PathEnd::Array(..) => ValueRef::Null,
         });
         let better = best.as_ref().is_none_or(|best| {
             let order =
@@ -169,7 +169,7 @@ impl<'s> Build<'s> {
 }
 
 /// Follows a path through documents, and into arrays where it says the position, until it ends or meets an array.
-fn descend<'a, 's>(document: DocumentRef<'a>, components: &'s [Component]) -> Place<'a, 's> {
+fn descend<'a, 's>(document: DocumentRef<'a>, components: &'s [Component]) -> PathEnd<'a, 's> {
     let mut value = Some(ValueRef::Document(document));
     let mut by_position = false;
     for (number, component) in components.iter().enumerate() {
@@ -178,15 +178,15 @@ fn descend<'a, 's>(document: DocumentRef<'a>, components: &'s [Component]) -> Pl
             Some(ValueRef::Document(document)) => document.get(component.name()),
             Some(ValueRef::Array(items)) => match component.index().and_then(|index| items.get(index)) {
                 Some(item) => Some(item),
-                None => return Place::Array(items, &components[number..], number),
+                None => return PathEnd::Array(items, &components[number..], number),
             },
             _ => None,
         };
     }
     match value {
         // What stands at a position is taken as it is, as indexes take it.
-        Some(ValueRef::Array(items)) if !by_position => Place::Array(items, &[], components.len()),
-        Some(value) => Place::Found(value),
-        None => Place::Found(ValueRef::Null),
+        Some(ValueRef::Array(items)) if !by_position => PathEnd::Array(items, &[], components.len()),
+        Some(value) => PathEnd::Found(value),
+        None => PathEnd::Found(ValueRef::Null),
     }
 }

@@ -1,4 +1,4 @@
-//! In which order documents come: `{a: 1, "b.c": -1}`.
+//! Sort orders: `{a: 1, "b.c": -1}`.
 //!
 //! Each document gets a [`SortKey`] once, which is then compared. A field that is missing sorts as null; an array sorts by its
 //! smallest item, or its largest where the order descends; an empty array is below null. Where two fields lead into one array,
@@ -15,7 +15,7 @@ pub use key::SortKey;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::filter::numbers::whole;
+use crate::numbers::whole;
 use crate::path::FieldPath;
 
 /// Most fields that documents can be sorted by.
@@ -52,7 +52,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The order of two things in this direction.
+    /// Returns the order of two things in this direction.
     #[must_use]
     pub fn apply(self, order: Ordering) -> Ordering {
         match self {
@@ -61,7 +61,7 @@ impl Direction {
         }
     }
 
-    /// The other way round.
+    /// Returns the opposite direction.
     #[must_use]
     pub fn reversed(self) -> Direction {
         match self {
@@ -98,27 +98,27 @@ impl Sort {
         Ok(sort)
     }
 
-    /// The fields in their order, the first deciding first. What `$meta` sorts by is not among them.
+    /// Returns the fields in their order, the first deciding first. What `$meta` sorts by is not among them.
     pub fn fields(&self) -> &[(FieldPath, Direction)] {
         &self.fields
     }
 
-    /// The direction of `$natural`, if that is the order.
+    /// Returns the direction of `$natural`, if that is the order.
     pub fn natural(&self) -> Option<Direction> {
         self.natural
     }
 
-    /// Whether nothing is said about the order.
+    /// Returns `true` if nothing is said about the order.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Whether more than fields decides, so that no index can serve this order.
+    /// Returns `true` if more than fields decides, so that no index can serve this order.
     pub fn uses_meta(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Meta(_)))
     }
 
-    /// What a document is sorted by. `meta` is what is known beside it, one field for each keyword.
+    /// Returns what a document is sorted by. `meta` is what is known beside it, one field for each keyword.
     pub fn key(
         &self,
         document: DocumentRef<'_>,

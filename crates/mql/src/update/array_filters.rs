@@ -64,7 +64,7 @@ impl ArrayFilters {
         Ok(path)
     }
 
-    /// The filters by their identifiers.
+    /// Returns the filters by their identifiers.
     pub(super) fn parsed(&self) -> BTreeMap<String, Filter> {
         self.filters.clone()
     }

@@ -6,6 +6,7 @@ use bson::{ArrayRef, DocumentRef, Value, ValueRef, shell_text};
 
 use crate::error::{Error, Result};
 use crate::filter::{self, Condition, Filter};
+use crate::numbers;
 use crate::path::FieldPath;
 use crate::update::change::Change;
 use crate::update::operator::{Operand, Outcome, encoded_bytes, field_text};
@@ -118,7 +119,7 @@ fn push_each(value: ValueRef<'_>) -> Result<ArrayRef<'_>> {
 }
 
 fn integer(value: ValueRef<'_>) -> Option<i64> {
-    filter::numbers::integer(value)
+    numbers::integer(value)
 }
 
 fn not_a_position(value: ValueRef<'_>) -> Error {
@@ -331,7 +332,7 @@ pub(super) enum Pull {
     Elements(Box<Condition>),
 }
 
-/// Whether a document of `$pull` speaks of elements as such; else it is a filter over elements that are documents.
+/// Returns `true` if a document of `$pull` speaks of elements as such; else it is a filter over elements that are documents.
 fn is_condition(document: DocumentRef<'_>) -> bool {
     let first = document.iter().next().map_or("", |(name, _)| name);
     first.starts_with('$')

@@ -25,9 +25,9 @@ const PADDING_MAX: usize = 1_500_000;
 /// Up to so many names are looked for one by one.
 const FEW_NAMES: usize = 8;
 
-/// What an application is made with.
+/// The inputs of an application.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Setting<'a> {
+pub(super) struct ApplyContext<'a> {
     pub(super) context: &'a Context,
     pub(super) settings: &'a filter::Settings,
     pub(super) array_filters: &'a BTreeMap<String, Filter>,
@@ -39,11 +39,11 @@ pub(super) struct Setting<'a> {
 
 /// One application of some operators to one document.
 pub(super) struct Change<'a> {
-    setting: Setting<'a>,
+    setting: ApplyContext<'a>,
     before: &'a RawDocument,
     /// What is renamed, taken out of the document before anything changes.
     renamed: Vec<Option<Value>>,
-    /// Where the walk is.
+    /// The current path.
     path: Vec<Name>,
     /// The first path that was written since this was last cleared.
     written: Option<String>,
@@ -53,7 +53,7 @@ pub(super) struct Change<'a> {
 
 impl<'a> Change<'a> {
     pub(super) fn new(
-        setting: Setting<'a>,
+        setting: ApplyContext<'a>,
         before: &'a RawDocument,
         renamed: Vec<Option<Value>>,
     ) -> Change<'a> {
@@ -72,12 +72,12 @@ impl<'a> Change<'a> {
         self.setting.settings.compare(one, other)
     }
 
-    /// The document's `_id` for a message.
+    /// Returns the document's `_id` for a message.
     pub(super) fn id_text(&self) -> String {
         id_text(self.before)
     }
 
-    /// The path where the walk is.
+    /// Returns the path where the walk is.
     pub(super) fn path_text(&self) -> String {
         let mut text = String::new();
         for name in &self.path {
@@ -89,22 +89,22 @@ impl<'a> Change<'a> {
         text
     }
 
-    /// The last name of that path.
+    /// Returns the last name of that path.
     pub(super) fn last_name(&self) -> &str {
         self.path.last().map_or("", Name::as_str)
     }
 
-    /// Whether there is something that the rename of that number moves.
+    /// Returns `true` if there is something that the rename of that number moves.
     pub(super) fn is_renamed(&self, number: usize) -> bool {
         self.renamed.get(number).is_some_and(Option::is_some)
     }
 
-    /// What the rename of that number moves.
+    /// Returns what the rename of that number moves.
     pub(super) fn renamed(&self, number: usize) -> Option<Value> {
         self.renamed.get(number).cloned().flatten()
     }
 
-    /// A copy of an operand, as long as the document can still take it.
+    /// Returns a copy of an operand, as long as the document can still take it.
     pub(super) fn take(&mut self, operand: &Operand) -> Result<Value> {
         self.grow(operand.bytes)?;
         Ok(operand.value.clone())
@@ -121,7 +121,7 @@ impl<'a> Change<'a> {
         let fields: Vec<(&str, ValueRef<'a>)> = self.before.view().iter().collect();
         self.context().spend(fields.len() as u64)?;
         let places = positions(fields.iter().map(|(name, _)| *name), operators);
-        let mut changed: Vec<Option<After>> = fields.iter().map(|_| None).collect();
+        let mut changed: Vec<Option<FieldOutcome>> = fields.iter().map(|_| None).collect();
         let mut added = Vec::new();
         for ((name, node), place) in operators.iter().zip(places) {
             match place {
@@ -136,11 +136,11 @@ impl<'a> Change<'a> {
         for ((name, before), after) in fields.into_iter().zip(&changed) {
             match after {
                 None => writer.field(name, before),
-                Some(After(Some(after))) => writer.field(name, after),
-                Some(After(None)) => {}
+                Some(FieldOutcome(Some(after))) => writer.field(name, after),
+                Some(FieldOutcome(None)) => {}
             }
         }
-        for (name, After(value)) in &added {
+        for (name, FieldOutcome(value)) in &added {
             if let Some(value) = value {
                 writer.field(name.as_str(), value);
             }
@@ -149,7 +149,12 @@ impl<'a> Change<'a> {
     }
 
     /// Applies the operators below one field of the document; `None` if nothing was written.
-    fn top_level(&mut self, name: &Name, node: &Node, before: Option<ValueRef<'_>>) -> Result<Option<After>> {
+    fn top_level(
+        &mut self,
+        name: &Name,
+        node: &Node,
+        before: Option<ValueRef<'_>>,
+    ) -> Result<Option<FieldOutcome>> {
         self.written = None;
         let after = match before {
             Some(before) => {
@@ -161,7 +166,7 @@ impl<'a> Change<'a> {
         };
         let Some(path) = self.written.take() else { return Ok(None) };
         check_field(name.as_str(), &path, before, after.as_ref())?;
-        Ok(Some(After(after)))
+        Ok(Some(FieldOutcome(after)))
     }
 
     fn visit(&mut self, node: &Node, value: &mut Value) -> Result<Outcome> {
@@ -183,7 +188,7 @@ impl<'a> Change<'a> {
         Ok(Outcome::Untouched)
     }
 
-    /// The operators by name, with those at `$` at the position that the filter found.
+    /// Returns the operators by name, with those at `$` at the position that the filter found.
     fn named<'n>(&self, fields: &'n Fields) -> Result<Cow<'n, BTreeMap<Name, Node>>> {
         if fields.matched.is_none() {
             return Ok(Cow::Borrowed(&fields.named));
@@ -206,7 +211,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Below a value that has no fields nothing can be created, and for some operators even nothing be missing.
+    /// Handles a path through a value without fields: nothing can be created below it, and for some operators that is
+    /// an error.
     fn no_way(&mut self, name: &Name, node: &Node, value: ValueRef<'_>) -> Result<()> {
         let element = field_text(self.last_name(), value);
         if self.create_below(name, node)?.is_some() {
@@ -308,7 +314,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Whether an element passes the array filter of that name.
+    /// Returns whether an element passes the array filter of that name.
     fn passes(&self, identifier: &str, item: &mut Value) -> Result<bool> {
         let Some(filter) = self.setting.array_filters.get(identifier) else { return Ok(true) };
         // The element moves into the document that the filter speaks of, and back.
@@ -318,7 +324,7 @@ impl<'a> Change<'a> {
         passes
     }
 
-    /// What the operators make where there is nothing; `None` if nothing.
+    /// Returns what the operators make where there is nothing; `None` if nothing.
     fn create(&mut self, node: &Node) -> Result<Option<Value>> {
         self.context().spend(1)?;
         match node {
@@ -390,10 +396,10 @@ fn check_field(name: &str, path: &str, before: Option<ValueRef<'_>>, after: Opti
     check_depth(after.view())
 }
 
-/// What is now in the place of a field; `None`: it is gone.
-struct After(Option<Value>);
+/// The value of a field after the operators; `None` if it was removed.
+struct FieldOutcome(Option<Value>);
 
-/// Where the fields of a document are that the operators name: the first of each name.
+/// Returns where the fields of a document are that the operators name: the first of each name.
 fn positions<'n>(fields: impl Iterator<Item = &'n str>, nodes: &BTreeMap<Name, Node>) -> Vec<Option<usize>> {
     let mut found = vec![None; nodes.len()];
     let mut note = |wanted: usize, place| {
@@ -417,7 +423,7 @@ fn positions<'n>(fields: impl Iterator<Item = &'n str>, nodes: &BTreeMap<Name, N
     found
 }
 
-/// A document's `_id` as messages show it.
+/// Returns a document's `_id` as messages show it.
 pub(super) fn id_text(document: &RawDocument) -> String {
     document.get("_id").map_or_else(|| "no id".to_owned(), |id| field_text("_id", id))
 }

@@ -1,4 +1,4 @@
-//! What an update did, told from the documents before and after: for those who follow changes.
+//! The description of an update for change streams, derived from the documents before and after.
 
 use std::collections::{HashMap, HashSet};
 
@@ -78,7 +78,7 @@ fn below(path: &mut String, name: &str, run: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// Whether two values that are no documents or arrays are the same to the bit: `1` and `1.0` are not.
+/// Returns `true` if two values that are no documents or arrays are the same to the bit: `1` and `1.0` are not.
 fn identical(one: ValueRef<'_>, other: ValueRef<'_>) -> bool {
     match (one, other) {
         (ValueRef::Double(one), ValueRef::Double(other)) => one.to_bits() == other.to_bits(),

@@ -1,4 +1,4 @@
-//! What a document must be to be stored, whichever way it came: its size, its depth, its `_id`.
+//! Validation of documents to be stored: their size, their depth, their `_id`.
 
 use bson::{DocumentRef, ObjectId, RawDocument, Timestamp, ValueRef, Writer, limits};
 
@@ -32,7 +32,8 @@ pub fn prepare_insert(
     Ok(prepared)
 }
 
-/// The document with its `_id` as the first field, made if it has none. Timestamps of zero become `now`, if that is given.
+/// Creates the document with its `_id` as the first field, made if it has none. Timestamps of zero become `now`, if that is
+/// given.
 pub(super) fn with_id_first(
     document: &RawDocument,
     make_id: &mut dyn FnMut() -> ObjectId,
@@ -85,7 +86,7 @@ pub(super) fn check_id(id: ValueRef<'_>) -> Result<()> {
     }
 }
 
-/// The path and the name of the first field with a `$` in front, at any depth.
+/// Returns the path and the name of the first field with a `$` in front, at any depth.
 fn prefixed_field(above: &str, value: ValueRef<'_>) -> Option<(String, String)> {
     let inner = |name: &str, value: ValueRef<'_>| {
         let path = format!("{above}.{name}");
@@ -146,7 +147,7 @@ pub(super) fn check_same_id(before: DocumentRef<'_>, after: DocumentRef<'_>) -> 
     Err(Error::new(Code::IMMUTABLE_FIELD, message))
 }
 
-/// How many levels a value adds to what it stands in.
+/// Returns how many levels a value adds to what it stands in.
 fn depth(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Document(document) => 1 + deepest(document.iter().map(|(_, value)| value)),

@@ -1,9 +1,9 @@
 //! How a document changes: update operators, replacements, pipelines as updates, and what an upsert begins with.
 //!
-//! [`Update::parse`] checks everything once; [`Update::apply`] then makes the new document from an old one, or says that
-//! nothing changes: not a byte, which is no write (T9). [`upsert_document`] makes the document for a filter that found
-//! none, [`prepare_insert`] readies one that a client sends. Whatever comes out of here may be stored: it has an `_id` of
-//! a permitted type, and is neither too large nor too deep.
+//! [`Update::parse`] checks everything once; [`Update::apply`] then makes the new document from an old one, or reports
+//! that no byte changes, which is not a write (T9). [`upsert_document`] makes the document for a filter that found none,
+//! [`prepare_insert`] readies one that a client sends. The results may be stored: they have an `_id` of a permitted
+//! type, and are neither too large nor too deep.
 
 mod arithmetic;
 mod array_filters;
@@ -72,13 +72,13 @@ impl Update {
         }
     }
 
-    /// Whether this puts a whole document in place of another.
+    /// Returns `true` if this puts a whole document in place of another.
     pub fn is_replacement(&self) -> bool {
         matches!(self.0, Kind::Replacement(_))
     }
 
-    /// The document as it is after the update; `None` if nothing changes. `filter` is what found the document: `$` in paths
-    /// asks it. `inserting` says that the document is about to be inserted, which is when `$setOnInsert` applies.
+    /// Returns the document as it is after the update; `None` if nothing changes. `filter` is what found the document: `$`
+    /// in paths asks it. `inserting` says that the document is about to be inserted, which is when `$setOnInsert` applies.
     pub fn apply(
         &self,
         document: &RawDocument,

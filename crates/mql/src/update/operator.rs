@@ -1,4 +1,4 @@
-//! What can be done to one place of a document: the table of operators, their operands, and what each does.
+//! The update operators: their table, their operands, and their effects.
 
 use std::cmp::Ordering;
 
@@ -48,7 +48,7 @@ pub(super) enum Clock {
     Timestamp,
 }
 
-/// What became of a value that was there.
+/// The effect of an operator on an existing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Untouched,
@@ -64,7 +64,7 @@ impl Operand {
     }
 }
 
-/// How many bytes a value takes in a document, without its name.
+/// Returns how many bytes a value takes in a document, without its name.
 pub(super) fn encoded_bytes(value: &Value) -> usize {
     match value {
         Value::Document(document) => document_bytes(document),
@@ -145,7 +145,7 @@ impl Operator {
         Ok(Outcome::Written)
     }
 
-    /// The value to put where none is; `None` if it shall stay so.
+    /// Returns the value to put where none is; `None` if it shall stay so.
     pub(super) fn create(&self, change: &mut Change<'_>) -> Result<Option<Value>> {
         Ok(match self {
             Operator::Set(operand) | Operator::Replace { operand, .. } => Some(change.take(operand)?),
@@ -164,20 +164,20 @@ impl Operator {
         })
     }
 
-    /// Whether a path that leads into a number or a text is an error even though nothing would be created there.
+    /// Returns `true` if a path that leads into a number or a text is an error even though nothing would be created there.
     pub(super) fn needs_way(&self) -> bool {
         matches!(self, Operator::Pop(_) | Operator::Pull(_))
     }
 }
 
-/// The refusal of an operator that does not exist.
+/// Returns the refusal of an operator that does not exist.
 pub(super) fn unknown(name: &str) -> Error {
     Error::failed_to_parse(format!(
         "Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as an array"
     ))
 }
 
-/// A field as messages show it: `a: 1`.
+/// Returns a field as messages show it: `a: 1`.
 pub(super) fn field_text(name: &str, value: ValueRef<'_>) -> String {
     format!("{name}: {}", shell_text(value))
 }

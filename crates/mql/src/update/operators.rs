@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::filter::{self, Filter};
 use crate::update::array_filters::ArrayFilters;
-use crate::update::change::{Change, Setting};
+use crate::update::change::{ApplyContext, Change};
 use crate::update::operator::{self, Operator, field_text};
 use crate::update::path::UpdatePath;
 use crate::update::rename::Rename;
@@ -51,7 +51,7 @@ impl Operators {
         Ok(Operators { tree, renames, array_filters: filters.parsed(), settings: settings.clone() })
     }
 
-    /// The document after all operators; `None` if none of them wrote.
+    /// Returns the document after all operators; `None` if none of them wrote.
     pub(super) fn apply(
         &self,
         document: &RawDocument,
@@ -59,7 +59,7 @@ impl Operators {
         inserting: bool,
         context: &Context,
     ) -> Result<Option<RawDocument>> {
-        let setting = Setting {
+        let setting = ApplyContext {
             context,
             settings: &self.settings,
             array_filters: &self.array_filters,
@@ -90,7 +90,7 @@ const NAMES: &[&str] = &[
     "$unset",
 ];
 
-/// The paths of an operator and the operand for each.
+/// Returns the paths of an operator and the operand for each.
 fn fields_of<'u>(name: &str, operand: ValueRef<'u>) -> Result<DocumentRef<'u>> {
     operand.as_document().ok_or_else(|| {
         Error::failed_to_parse(format!(

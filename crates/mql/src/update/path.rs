@@ -54,7 +54,7 @@ impl Name {
         &self.text
     }
 
-    /// The position it is in an array.
+    /// Returns the position in an array.
     pub(super) fn index(&self) -> Option<usize> {
         self.index
     }
@@ -131,14 +131,14 @@ impl UpdatePath {
         &self.parts
     }
 
-    /// The first so many parts as text.
+    /// Returns the first so many parts as text.
     pub(super) fn prefix(&self, parts: usize) -> &str {
         let end =
             self.text.match_indices('.').nth(parts.saturating_sub(1)).map_or(self.text.len(), |(at, _)| at);
         &self.text[..end]
     }
 
-    /// The names, if there is none of the three words among them.
+    /// Returns the names, if there is none of the three words among them.
     pub(super) fn names(&self) -> Option<Vec<&Name>> {
         let names = self.parts.iter().map(|part| match part {
             Part::Name(name) => Some(name),

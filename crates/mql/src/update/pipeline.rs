@@ -27,7 +27,7 @@ impl Stages {
         Rewrite::parse(&stages, &settings).map(Stages)
     }
 
-    /// What comes out, with the `_id` of the document first, also if the stages dropped it.
+    /// Returns what comes out, with the `_id` of the document first, also if the stages dropped it.
     pub(super) fn apply(&self, document: &RawDocument, context: &Context) -> Result<RawDocument> {
         let after = self.0.apply(document.view(), context)?;
         let own_id = after.view().get("_id");

@@ -51,9 +51,9 @@ impl Rename {
         &self.target
     }
 
-    /// What is to be moved; `None` if there is nothing.
+    /// Returns what is to be moved; `None` if there is nothing.
     pub(super) fn take_from(&self, document: &RawDocument) -> Result<Option<Value>> {
-        let source = Found::look(document, &self.source);
+        let source = PathLookup::look(document, &self.source);
         if !source.is_viable() {
             let message = format!(
                 "Cannot use the part ({} of {}) to traverse the element ({{{}}})",
@@ -68,7 +68,7 @@ impl Rename {
         }
         for (found, path, end) in [
             (&source, &self.source, "source"),
-            (&Found::look(document, &self.target), &self.target, "destination"),
+            (&PathLookup::look(document, &self.target), &self.target, "destination"),
         ] {
             if let Some(array) = found.array {
                 return Err(Error::bad_value(format!(
@@ -86,7 +86,7 @@ fn is_prefix(one: &UpdatePath, other: &UpdatePath) -> bool {
 }
 
 /// How far a path leads into a document.
-struct Found<'a> {
+struct PathLookup<'a> {
     /// The last name that was found, and its value.
     name: &'a str,
     value: ValueRef<'a>,
@@ -97,10 +97,10 @@ struct Found<'a> {
     array: Option<&'a str>,
 }
 
-impl<'a> Found<'a> {
-    fn look(document: &'a RawDocument, path: &'a UpdatePath) -> Found<'a> {
+impl<'a> PathLookup<'a> {
+    fn look(document: &'a RawDocument, path: &'a UpdatePath) -> PathLookup<'a> {
         let names = path.names().unwrap_or_default();
-        let mut found = Found {
+        let mut found = PathLookup {
             name: "",
             value: ValueRef::Document(document.view()),
             missing: names.len(),
@@ -117,7 +117,7 @@ impl<'a> Found<'a> {
                 _ => None,
             };
             let Some(value) = value else { break };
-            found = Found {
+            found = PathLookup {
                 name: name.as_str(),
                 value,
                 missing: names.len() - position - 1,
@@ -128,7 +128,7 @@ impl<'a> Found<'a> {
         found
     }
 
-    /// Whether what is missing could be there.
+    /// Returns `true` if what is missing could be there.
     fn is_viable(&self) -> bool {
         match (self.value, self.next) {
             (_, None) | (ValueRef::Document(_), _) => true,

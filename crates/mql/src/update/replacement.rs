@@ -21,7 +21,7 @@ impl Replacement {
         Ok(Replacement(RawDocument::from_view(replacement)))
     }
 
-    /// The replacement with the `_id` of the document, which comes first, and the time where a field asks for it by a
+    /// Returns the replacement with the `_id` of the document, which comes first, and the time where a field asks for it by a
     /// timestamp of zero, unless such a one is to stay.
     pub(super) fn apply(&self, document: &RawDocument, context: &Context) -> Result<RawDocument> {
         let Replacement(replacement) = self;

@@ -20,7 +20,7 @@ use crate::error::{Code, Error, Result};
 use crate::update::operator::Operator;
 use crate::update::path::{Name, Part, UpdatePath};
 
-/// A place of the tree.
+/// A node of the tree.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     /// Operators at fields of a document, or at elements by their positions.
@@ -52,7 +52,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The same with the operators at `$` moved to the position that it stands for.
+    /// Returns the same with the operators at `$` moved to the position that it stands for.
     pub(super) fn with_matched(
         &self,
         position: Name,
@@ -72,7 +72,7 @@ impl Fields {
 }
 
 impl Node {
-    /// If an operator below cannot stand a path that leads into a number or a text, the rest of its path, last name first.
+    /// Returns the rest of the path of an operator that refuses paths into a number or a text, last name first.
     pub(super) fn needs_way(&self) -> Option<Vec<String>> {
         let below = |name: String, node: &Node| {
             let mut path = node.needs_way()?;
@@ -136,7 +136,7 @@ fn conflict(path: &UpdatePath, depth: usize) -> Error {
     Error::new(Code::CONFLICTING_UPDATE_OPERATORS, message)
 }
 
-/// Both, for operators that met in one element.
+/// Merges two nodes whose operators apply to one element.
 pub(super) fn merge(one: &Node, other: &Node, place: &str, context: &Context) -> Result<Node> {
     match (one, other) {
         (Node::Fields(one), Node::Fields(other)) => {

@@ -12,7 +12,7 @@ use crate::path::FieldPath;
 use crate::update::Update;
 use crate::update::document::{check_depth, check_id, check_size, with_id_first};
 
-/// The document to insert, `_id` first.
+/// Returns the document to insert, `_id` first.
 pub fn upsert_document(
     filter: &Filter,
     update: &Update,
@@ -39,7 +39,7 @@ pub fn upsert_document(
     Ok(document)
 }
 
-/// The equalities without repetitions; an error where two of them want different things in one place.
+/// Returns the equalities without repetitions; an error where two of them want different things in one place.
 fn distinct<'f>(
     mut equalities: Vec<(&'f FieldPath, ValueRef<'f>)>,
     context: &Context,

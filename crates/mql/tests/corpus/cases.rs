@@ -1,4 +1,4 @@
-//! What must hold for one input of a fuzz target. The targets and the test that replays their corpus share this file.
+//! Checks for one input of a fuzz target. The targets share this file with the test that replays their corpus.
 //!
 //! Inputs are lines of Extended JSON, so that they can be read and that mutations of them stay close to something
 //! meaningful. What cannot be read counts as an empty document.
@@ -13,7 +13,8 @@
 //!
 //! All further lines are documents. Some are always there, so that a mere filter is an input too.
 //!
-//! Nothing is timed here. Every evaluation has a small budget, so whatever takes long has a hole in its accounting.
+//! No check measures time. Every evaluation has a small budget, so an input that takes long reveals work that is not
+//! charged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ impl Input {
     }
 }
 
-/// A document as it would come from a client: what is nested too deep does not.
+/// Returns a document as it would come from a client: what is nested too deep does not.
 fn raw(value: &Value) -> Option<RawDocument> {
     RawDocument::parse(RawDocument::from_document(value.as_document()?).into_bytes()).ok()
 }
@@ -78,7 +79,7 @@ fn context() -> Context {
     Context::at(NOW_MILLIS).with_steps_max(BUDGET)
 }
 
-/// An answer, if it was not stopped for the work it does.
+/// Returns an answer, if it was not stopped for the work it does.
 fn finished<T>(answer: Result<T>) -> Option<Result<T>> {
     match answer {
         Err(error) if error.code == Code::MAX_TIME_MS_EXPIRED => None,
@@ -181,7 +182,7 @@ pub(crate) fn check_pipeline(data: &[u8]) {
     }
 }
 
-/// All rows of a pipeline over some documents.
+/// Returns all rows of a pipeline over some documents.
 fn rows(stages: &[DocumentRef<'_>], documents: &[RawDocument]) -> Option<Result<Vec<RawDocument>>> {
     let settings = pipeline::Settings {
         database: "test".to_owned(),

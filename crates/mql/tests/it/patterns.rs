@@ -15,7 +15,7 @@ fn document(text: &str) -> Document {
     parse_extended_json(text).unwrap().as_document().unwrap().clone()
 }
 
-/// A text with `DEAR` in place of `R`, so many times, each with its number in place of `N`.
+/// Returns a text with `DEAR` in place of `R`, so many times, each with its number in place of `N`.
 fn repeated(one: &str, times: usize) -> String {
     let each = (0..times).map(|number| one.replace('R', DEAR).replace('N', &number.to_string()));
     each.collect::<Vec<_>>().join(",")

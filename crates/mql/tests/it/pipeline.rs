@@ -131,7 +131,7 @@ impl Source for Memory {
     }
 }
 
-/// The settings of pipelines over [`LEADING`].
+/// Returns the settings of pipelines over [`LEADING`].
 pub(crate) fn settings() -> Settings {
     Settings {
         database: "test".to_owned(),
@@ -141,7 +141,7 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-/// All rows of a pipeline. The source is a new one for every row, as in a cursor with batches of one.
+/// Returns all rows of a pipeline. The source is a new one for every row, as in a cursor with batches of one.
 pub(crate) fn run(
     stages: &[Document],
     settings: &Settings,
@@ -407,7 +407,7 @@ fn a_view_stands_for_its_pipeline() {
     assert_eq!(texts, [r#"{"_id":1,"l":[1],"g":[1]}"#, r#"{"_id":1,"u":1}"#]);
 }
 
-/// Whoever runs a pipeline opens what it names: the names of views, what is behind them, and what is looked into within.
+/// The caller opens every collection that a pipeline names: views, their collections, and those of inner pipelines.
 #[test]
 fn everything_that_is_read_is_named() {
     let name = |collection: &str| Namespace { database: "test".into(), collection: collection.into() };
@@ -633,7 +633,7 @@ fn hostile_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is asked, there is an answer: rows or an error.
+    /// Every pipeline is answered with rows or an error.
     #[test]
     fn every_pipeline_is_answered(
         picks in prop::collection::vec((0..STAGES.len(), hostile_value()), 1..4),

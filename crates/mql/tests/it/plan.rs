@@ -74,7 +74,7 @@ fn operator(name: &str, operand: impl Into<Value>) -> Document {
     Document::new().with(name, operand)
 }
 
-/// The operators on one value.
+/// Returns the operators on one value.
 fn test() -> BoxedStrategy<Document> {
     let comparison =
         (select(vec!["$eq", "$gt", "$gte", "$lt", "$lte", "$ne"]), prop_oneof![2 => scalar(), 1 => value()]);
@@ -258,13 +258,13 @@ fn build(spec: IndexSpec, documents: Vec<Document>) -> (Stored, Vec<Document>) {
     (stored, taken)
 }
 
-/// Whether a span holds a key, as a store keeps it: with the number of the item behind it.
+/// Returns `true` if a span holds a key, as a store keeps it: with the number of the item behind it.
 pub(crate) fn is_within(span: &Span, key: &[u8], number: usize) -> bool {
     let entry = [key, &(number as u64).to_be_bytes()].concat();
     span.lower <= entry && (span.upper.is_empty() || entry < span.upper)
 }
 
-/// The documents that a candidate finds, each at its first place.
+/// Returns the documents that a candidate finds, each at its first place.
 fn found(stored: &Stored, candidate: &Candidate) -> Vec<usize> {
     assert!(candidate.spans.is_sorted());
     let mut hits: Vec<usize> = Vec::new();

@@ -15,7 +15,7 @@ fn document(text: &str) -> Document {
     parse_extended_json(text).expect(text).as_document().expect(text).clone()
 }
 
-/// Whether the candidate of the index finds what the filter finds; how many there were of both.
+/// Returns whether the candidate of the index finds what the filter finds; how many there were of both.
 fn check(spec: &Document, documents: &[Document], filter: &Document) -> Option<(usize, usize)> {
     let context = Context::at(0);
     let spec = IndexSpec::parse(spec.view()).expect("a specification");
@@ -59,7 +59,7 @@ fn geometry(kind: &str, coordinates: Value) -> Value {
     Value::Document(Document::new().with("type", kind).with("coordinates", coordinates))
 }
 
-/// A triangle: no line crosses itself.
+/// Returns a triangle: no line crosses itself.
 fn polygon(corners: [[f64; 2]; 3]) -> Value {
     let ring = corners.iter().chain(&corners[..1]).map(|corner| pair(*corner)).collect::<Vec<_>>();
     geometry("Polygon", Value::Array(vec![Value::Array(ring)]))

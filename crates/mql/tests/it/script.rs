@@ -14,13 +14,15 @@
 //! error 2 unknown top level operator: $x. If ...
 //! ```
 //!
-//! `docs name` sets another collection, for pipelines that look into it. A question is a verb with arguments in Extended JSON. Expected lines are Extended JSON too, one for each line of the answer,
-//! and compared by value and type; or `error` with a code and the whole message. The verbs are in `verbs/`.
+//! `docs name` sets another collection, for pipelines that look into it. A question is a verb with arguments in Extended JSON.
+//! Expected lines are Extended JSON too, one for each line of the answer, and compared by value and type; or `error` with a
+//! code and the whole message. The verbs are in `verbs/`. `UPDATE_GOLDEN=1 cargo test` writes what was found into the files.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::iter::Peekable;
+use std::str::Lines;
 
 use bson::{RawDocument, Value};
+use golden::Transcript;
 
 use crate::pipeline::Memory;
 use crate::verbs;
@@ -37,82 +39,75 @@ pub(crate) struct State {
     pub(crate) memory: Memory,
 }
 
-struct Block<'t> {
-    line: usize,
-    head: &'t str,
-    rest: Vec<&'t str>,
-}
-
-/// Runs all scripts of an area; fails with everything that is not as expected.
+/// Runs all scripts of an area.
 pub(crate) fn run(area: &str) {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts").join(area);
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let (mut cases, mut failures) = (0, String::new());
-    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "txt")) {
-        let text = std::fs::read_to_string(file).unwrap();
-        let name = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let mut state = State::default();
-        for block in blocks(&text) {
-            cases += usize::from(block.head.starts_with('>'));
-            if let Err(failure) = run_block(&mut state, &block) {
-                let _ = writeln!(failures, "{}:{}: {}\n{failure}", name.display(), block.line, block.head);
-            }
-        }
-    }
-    assert!(cases > 0, "no cases in {}", directory.display());
-    assert!(failures.is_empty(), "\n{failures}");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    golden::check(format!("{folder}/{area}"), |script, transcript| run_script(&script.text, transcript));
 }
 
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block<'_>> = None;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim_end();
-        match &mut open {
-            _ if line.starts_with('#') => {}
-            _ if line.is_empty() => blocks.extend(open.take()),
-            // A question may follow an answer without a blank line between.
-            Some(block) if !line.starts_with('>') => block.rest.push(line),
-            _ => {
-                blocks.extend(open.take());
-                open = Some(Block { line: number + 1, head: line, rest: Vec::new() });
+fn run_script(text: &str, transcript: &mut Transcript) {
+    let mut state = State::default();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        transcript.input(line);
+        if line == "docs" || line.starts_with("docs ") {
+            let documents = rest_of_block(&mut lines);
+            for line in &documents {
+                transcript.input(line);
             }
+            state.set_documents(line.strip_prefix("docs "), &documents);
+        } else if let Some(question) = line.strip_prefix("> ") {
+            let expected = rest_of_block(&mut lines);
+            let found = state.ask(question);
+            // Values may be written in several ways: a line that says the same stays as it is.
+            let holds = normal(&expected).is_ok_and(|expected| expected == found);
+            transcript.answer(if holds { expected.iter().map(ToString::to_string).collect() } else { found });
+        } else {
+            assert!(line.is_empty() || line.starts_with('#'), "no part of a script: {line:?}");
         }
     }
-    blocks.extend(open);
-    blocks
 }
 
-fn run_block(state: &mut State, block: &Block<'_>) -> Result<(), String> {
-    if block.head == "docs" || block.head.starts_with("docs ") {
-        let document = |line: &&str| match parse(line)?.as_slice() {
-            [Value::Document(document)] => Ok(RawDocument::from_document(document)),
-            _ => Err(format!("not one document: {line}")),
+/// The lines up to the next empty one or the next question.
+fn rest_of_block<'t>(lines: &mut Peekable<Lines<'t>>) -> Vec<&'t str> {
+    let mut rest = Vec::new();
+    while let Some(line) = lines.next_if(|line| !line.is_empty() && !line.starts_with('>')) {
+        rest.push(line);
+    }
+    rest
+}
+
+/// Expected lines as an answer is written.
+fn normal(expected: &[&str]) -> Result<Vec<String>, String> {
+    let expected: Vec<_> = expected.iter().filter(|line| !line.starts_with('#')).collect();
+    match expected.first() {
+        Some(error) if error.starts_with("error ") => Ok(vec![(**error).to_owned()]),
+        _ => Ok(lines(&expected.iter().map(|line| parse(line)).collect::<Result<Vec<_>, _>>()?.concat())),
+    }
+}
+
+impl State {
+    fn set_documents(&mut self, name: Option<&str>, lines: &[&str]) {
+        let document = |line: &&str| match parse(line).unwrap().as_slice() {
+            [Value::Document(document)] => RawDocument::from_document(document),
+            _ => panic!("not one document: {line}"),
         };
-        let documents: Vec<RawDocument> = block.rest.iter().map(document).collect::<Result<_, String>>()?;
-        match block.head.strip_prefix("docs ") {
-            Some(name) => drop(state.memory.collections.insert(name.to_owned(), documents)),
-            None => state.documents = documents,
+        let documents = lines.iter().filter(|line| !line.starts_with('#')).map(document).collect();
+        match name {
+            Some(name) => drop(self.memory.collections.insert(name.to_owned(), documents)),
+            None => self.documents = documents,
         }
-        return Ok(());
     }
-    let question = block.head.strip_prefix("> ").ok_or("neither docs nor a question")?;
-    let (verb, arguments) = question.split_once(' ').unwrap_or((question, ""));
-    let (_, answer) = verbs::VERBS.iter().find(|(name, _)| *name == verb).ok_or("no such verb")?;
-    let expected = match block.rest.first().and_then(|line| line.strip_prefix("error ")) {
-        Some(error) => vec![format!("error {error}")],
-        None => lines(&block.rest.iter().map(|line| parse(line)).collect::<Result<Vec<_>, _>>()?.concat()),
-    };
-    let actual = match answer(state, &parse(arguments)?) {
-        Ok(values) => lines(&values),
-        Err(error) => vec![format!("error {} {}", error.code.0, error.message)],
-    };
-    if actual == expected {
-        return Ok(());
+
+    fn ask(&mut self, question: &str) -> Vec<String> {
+        let (verb, arguments) = question.split_once(' ').unwrap_or((question, ""));
+        let known = verbs::VERBS.iter().find(|(name, _)| *name == verb);
+        let (_, answer) = known.unwrap_or_else(|| panic!("no such verb: {question}"));
+        match answer(self, &parse(arguments).unwrap()) {
+            Ok(values) => lines(&values),
+            Err(error) => vec![format!("error {} {}", error.code.0, error.message)],
+        }
     }
-    Err(format!("  expected {}\n  actual   {}", expected.join("\n           "), actual.join("\n           ")))
 }
 
 fn lines(values: &[Value]) -> Vec<String> {
@@ -131,7 +126,7 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
     Ok(values)
 }
 
-/// Where the first value of a text ends.
+/// Returns where the first value of a text ends.
 fn value_end(text: &str) -> usize {
     let (mut depth, mut quoted, mut escaped) = (0_i32, false, false);
     for (at, letter) in text.char_indices() {

@@ -54,7 +54,7 @@ fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(name(), 1..4).prop_map(|names| names.join("."))
 }
 
-/// What `$set` of one path does, written down naively; `None` if the path leads nowhere.
+/// Returns what `$set` of one path does, written down naively; `None` if the path leads nowhere.
 fn set(value: &mut Value, path: &[&str], new: &Value) -> Option<()> {
     let Some((name, rest)) = path.split_first() else {
         *value = new.clone();
@@ -82,7 +82,7 @@ fn set(value: &mut Value, path: &[&str], new: &Value) -> Option<()> {
     }
 }
 
-/// The same to the bit: NaN is itself here, and zero has a sign.
+/// Returns the same to the bit: NaN is itself here, and zero has a sign.
 fn same(one: &Document, other: &Document) -> bool {
     RawDocument::from_document(one) == RawDocument::from_document(other)
 }

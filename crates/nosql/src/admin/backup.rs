@@ -1,20 +1,20 @@
 //! `GET /_bolide/backup`: the whole store at one instant, as a stream that `bolide restore` reads.
 //!
-//! It goes on beside everything else. The snapshot that it is made from holds back what was removed since, so a scrub (T24)
-//! waits for it, and so does a slow reader's.
+//! Everything else continues meanwhile. The snapshot behind the backup holds back data removed since, so a scrub (T24)
+//! waits for it, even if its reader is slow.
 
-use crate::body::Body;
-use crate::call::Call;
-use crate::error::Error;
-use crate::headers;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::body::Body;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
 
 const CONTENT_TYPE: &str = "application/vnd.bolide.backup";
 
 pub(super) async fn stream(call: &Call) -> Result<Reply, Error> {
     let mut backup = call.blocking(|engine| Ok(engine.backup()?)).await?;
     let (time, sequence) = (backup.info().time.seconds(), backup.info().sequence);
-    let body = Body::streamed(call, move |_, pieces| {
+    let body = Body::streamed(call.engine(), move |_, pieces| {
         while let Some(piece) = backup.next_piece().map_err(engine::Error::from)? {
             if pieces.put(piece).is_err() {
                 tracing::info!("a backup was given up by its reader");

@@ -2,40 +2,40 @@
 //! container is defined as, and the making of one from such a definition.
 
 use document::Value;
-use engine::{Api, ContainerDefinition, Engine, Holder, Throughput};
+use engine::{Api, ContainerDefinition, Engine, Owner, Throughput};
 
 use super::{number, reply, tally, ttl};
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, parse_object, text};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, parse_object, text};
 
-/// All containers and collections.
+/// Lists all containers and collections.
 pub(super) async fn list(call: &Call) -> Result<Reply, Error> {
     let all = call.blocking(|engine| {
         let all = engine.purge_figures_of_all()?;
-        all.iter().map(|(holder, _)| show(engine, holder)).collect::<Result<Vec<_>, Error>>()
+        all.iter().map(|(owner, _)| show(engine, owner)).collect::<Result<Vec<_>, Error>>()
     });
     Ok(reply(&object([member("containers", Value::Array(all.await?))])))
 }
 
-fn show(engine: &Engine, holder: &Holder) -> Result<Value, Error> {
-    let (usage, figures) = (engine.usage_of(holder)?, engine.purge_figures(holder)?);
+fn show(engine: &Engine, owner: &Owner) -> Result<Value, Error> {
+    let (usage, figures) = (engine.usage_of(owner)?, engine.purge_figures(owner)?);
     Ok(object([
-        member("api", text(api_name(holder.api()))),
-        member("database", text(holder.database())),
-        member("container", text(holder.name())),
-        member("defaultTtl", holder.default_ttl().to_member().unwrap_or(Value::Null)),
-        member("dateRules", number(holder.date_rules().len() as u64)),
-        member("held", Value::Bool(holder.lifecycle().hold.is_some())),
+        member("api", text(api_name(owner.api()))),
+        member("database", text(owner.database())),
+        member("container", text(owner.name())),
+        member("defaultTtl", owner.default_ttl().to_member().unwrap_or(Value::Null)),
+        member("dateRules", number(owner.date_rules().len() as u64)),
+        member("held", Value::Bool(owner.lifecycle().hold.is_some())),
         member("living", tally(usage.living)),
-        member("backlog", tally(usage.dead)),
+        member("backlog", tally(usage.expired)),
         member("purged", tally(figures.purged)),
         member("nextDue", figures.next_due.map_or(Value::Null, |time| number(time.seconds()))),
     ]))
 }
 
-/// The API's name in paths and answers.
+/// Returns the API's name in paths and answers.
 pub(super) fn api_name(api: Api) -> &'static str {
     match api {
         Api::NoSql => "nosql",
@@ -43,9 +43,9 @@ pub(super) fn api_name(api: Api) -> &'static str {
     }
 }
 
-/// What a container is defined as.
+/// Returns the definition of a container.
 pub(super) async fn describe(call: &Call) -> Result<Reply, Error> {
-    let Holder::Container(container) = ttl::holder(call)? else {
+    let Owner::Container(container) = ttl::owner(call)? else {
         return Err(Error::BadRequest(
             "A collection is described by commands of the MongoDB API: /_bolide/command.".to_owned(),
         ));
@@ -62,7 +62,7 @@ pub(super) async fn describe(call: &Call) -> Result<Reply, Error> {
     ])))
 }
 
-/// Makes the container that the path names, and its database, unless they are there.
+/// Creates the container that the path names, and its database, unless they exist.
 pub(super) async fn make(call: &Call) -> Result<Reply, Error> {
     let body = parse_object(&call.body)?;
     let definition = body.get("definition").ok_or_else(|| {

@@ -1,12 +1,13 @@
-//! `/_bolide/command`: a command of the MongoDB API, BSON in and BSON out, for whoever has the account key and no driver.
+//! `/_bolide/command`: a command of the MongoDB API, BSON in and BSON out, for operators with the account key and
+//! without a driver.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
-/// Runs a command. Whether it succeeded is told as the MongoDB API tells it: in the answer.
+/// Runs a command. As in the MongoDB API, the answer reports whether it succeeded.
 pub(super) async fn run(call: &Call) -> Result<Reply, Error> {
-    let Some(commands) = &call.doors().commands else {
+    let Some(commands) = &call.hooks().commands else {
         return Err(Error::BadRequest("The MongoDB API is off on this server.".to_owned()));
     };
     let answer = commands.run(call.body.clone()).await;

@@ -1,17 +1,17 @@
-//! What an operator is told of archives (T32), and the deletion records themselves: `/_bolide/ttl/{db}/{coll}/log` of one
-//! container, `/_bolide/log` of all, also of those that are gone.
+//! Status of archives (T32), and the deletion records themselves: `/_bolide/ttl/{db}/{coll}/log` for one container,
+//! `/_bolide/log` for all, including deleted ones.
 
 use document::Value;
-use engine::{ArchiveStatus, DeletionLog, DeletionPage, Engine, Holder};
+use engine::{ArchiveStatus, DeletionLog, DeletionPage, Engine, Owner};
 
 use super::{number, reply, tally, ttl};
-use crate::call::Call;
-use crate::error::Error;
-use crate::headers;
-use crate::json::{member, object, text};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
+use crate::protocol::json::{member, object, text};
 
-/// The archive of a container; null if its owner wants none.
+/// Returns the archive of a container; null if it has none.
 pub(super) fn archive_value(status: Option<ArchiveStatus>) -> Value {
     let Some(status) = status else { return Value::Null };
     let failure = status.failure.map_or(Value::Null, |failure| {
@@ -30,9 +30,9 @@ pub(super) fn archive_value(status: Option<ArchiveStatus>) -> Value {
     ])
 }
 
-/// The deletion records of a container, one for each physical partition.
-pub(super) fn records_value(engine: &Engine, holder: &Holder) -> Result<Value, Error> {
-    Ok(Value::Array(engine.deletion_logs_of(holder)?.iter().map(log_value).collect()))
+/// Returns the deletion records of a container, one for each physical partition.
+pub(super) fn records_value(engine: &Engine, owner: &Owner) -> Result<Value, Error> {
+    Ok(Value::Array(engine.deletion_logs_of(owner)?.iter().map(log_value).collect()))
 }
 
 fn log_value(log: &DeletionLog) -> Value {
@@ -46,13 +46,13 @@ fn log_value(log: &DeletionLog) -> Value {
     ])
 }
 
-/// Every deletion record there is.
+/// Lists all deletion records.
 pub(super) async fn list(call: &Call) -> Result<Reply, Error> {
     let logs = call.blocking(|engine| Ok(engine.deletion_logs()?)).await?;
     Ok(reply(&object([member("logs", Value::Array(logs.iter().map(log_value).collect()))])))
 }
 
-/// Lines of the record of that number.
+/// Returns lines of the record with this number.
 pub(super) async fn lines(call: &Call) -> Result<Reply, Error> {
     let log = call.head.path.at(2).parse();
     let log: u32 =
@@ -60,16 +60,17 @@ pub(super) async fn lines(call: &Call) -> Result<Reply, Error> {
     page(call, log).await
 }
 
-/// Lines of the record of a container; the parameter `partition` says of which of its physical partitions, else the first.
+/// Returns lines of the record of a container; the parameter `partition` selects one of its physical partitions, by
+/// default the first.
 pub(super) async fn lines_of_container(call: &Call) -> Result<Reply, Error> {
-    let holder = ttl::holder(call)?;
+    let owner = ttl::owner(call)?;
     let partition = parameter(call, "partition")?;
-    let at = usize::try_from(partition).ok().filter(|at| *at < holder.partitions().len());
+    let at = usize::try_from(partition).ok().filter(|at| *at < owner.partitions().len());
     let at = at.ok_or_else(|| Error::BadRequest(format!("There is no partition {partition}.")))?;
-    page(call, holder.partitions()[at].id.0).await
+    page(call, owner.partitions()[at].id.0).await
 }
 
-/// The parameter `after` goes on behind a page.
+/// Returns a page; the parameter `after` continues after an earlier one.
 async fn page(call: &Call, log: u32) -> Result<Reply, Error> {
     let after = parameter(call, "after")?;
     let DeletionPage { log, lines, last } =

@@ -1,27 +1,28 @@
-//! `/_bolide/export/{db}/{coll}`: all living items, page by page, as they are stored: JSON lines of a container, BSON documents
-//! one behind the other of a collection. Nothing is kept between two pages; a header names where the next begins.
+//! `/_bolide/export/{db}/{coll}`: all items that have not expired, page by page, as stored: JSON lines of a container,
+//! concatenated BSON documents of a collection. The server keeps no state between two pages; a header names where the
+//! next begins.
 
 use document::Document;
 use engine::{Api, ExportPage, Exported};
 
 use super::{flag, ttl};
-use crate::call::Call;
-use crate::error::Error;
-use crate::headers;
-use crate::limits::{EXPORT_BYTES_DEFAULT, EXPORT_BYTES_MAX};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
+use crate::protocol::limits::{EXPORT_BYTES_DEFAULT, EXPORT_BYTES_MAX};
 
-/// One page. `after` is where it begins, `maxBytes` about how large it is, `system=true` keeps the properties that the system
-/// owns.
+/// Returns one page. `after` is where it begins, `maxBytes` about how large it is, `system=true` keeps the system
+/// properties.
 pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
-    let holder = ttl::holder(call)?;
-    if holder.api() == Api::MongoDb && holder.database() == "admin" && holder.name().starts_with("system.") {
+    let owner = ttl::owner(call)?;
+    if owner.api() == Api::MongoDb && owner.database() == "admin" && owner.name().starts_with("system.") {
         return Err(Error::Forbidden("What the system keeps of users is not exported.".to_owned()));
     }
     let after = call.head.parameter("after").map(str::to_owned);
     let (max_bytes, with_system) = (max_bytes(call)?, flag(call, "system")?);
     let read = move |engine: &engine::Engine| {
-        let ExportPage { living, next, charge } = engine.export_page(&holder, after.as_deref(), max_bytes)?;
+        let ExportPage { living, next, charge } = engine.export_page(&owner, after.as_deref(), max_bytes)?;
         let (count, body, kind) = write(living, with_system);
         Ok((count, body, kind, next, charge))
     };
@@ -39,7 +40,7 @@ fn max_bytes(call: &Call) -> Result<usize, Error> {
     text.parse().ok().filter(|bytes| (1..=EXPORT_BYTES_MAX).contains(bytes)).ok_or_else(wrong)
 }
 
-/// How many items a page has, their bytes, and what those are.
+/// Encodes a page: the number of items, their bytes and the content type.
 fn write(living: Exported, with_system: bool) -> (usize, Vec<u8>, &'static str) {
     let mut out = Vec::new();
     match living {

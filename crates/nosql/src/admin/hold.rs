@@ -1,37 +1,38 @@
-//! `/_bolide/hold/{db}/{coll}`: holds on single items (T31). That on a whole container is a wish of its owner.
+//! `/_bolide/hold/{db}/{coll}`: holds on single items (T31). A hold on a whole container is one of its lifecycle
+//! settings.
 
 use document::{ItemNumber, PartitionKey, Value};
 use engine::{HeldItem, ItemAddress};
 
-use super::ttl::holder;
+use super::ttl::owner;
 use super::{number, reply};
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, parse_object, text};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, parse_object, text};
 
 /// Holds an item.
 pub(super) async fn place(call: &Call) -> Result<Reply, Error> {
-    let (holder, body) = (holder(call)?, parse_object(&call.body)?);
+    let (owner, body) = (owner(call)?, parse_object(&call.body)?);
     let (item, reason) = address(&body)?;
-    call.blocking(move |engine| Ok(engine.hold_item(&holder, &item, &reason)?)).await?;
+    call.blocking(move |engine| Ok(engine.hold_item(&owner, &item, &reason)?)).await?;
     Ok(reply(&object([member("held", Value::Bool(true))])))
 }
 
 /// Lifts the hold of an item.
 pub(super) async fn lift(call: &Call) -> Result<Reply, Error> {
-    let (holder, body) = (holder(call)?, parse_object(&call.body)?);
+    let (owner, body) = (owner(call)?, parse_object(&call.body)?);
     let (item, _) = address(&body)?;
-    call.blocking(move |engine| Ok(engine.lift_item(&holder, &item)?)).await?;
+    call.blocking(move |engine| Ok(engine.lift_item(&owner, &item)?)).await?;
     Ok(reply(&object([member("held", Value::Bool(false))])))
 }
 
-/// Lists held items; the parameter `after` goes on behind a page.
+/// Lists held items; the parameter `after` continues after an earlier page.
 pub(super) async fn list(call: &Call) -> Result<Reply, Error> {
-    let holder = holder(call)?;
+    let owner = owner(call)?;
     let after = call.head.parameter("after").map(|text| text.parse().map(ItemNumber)).transpose();
     let after = after.map_err(|_| Error::BadRequest("'after' must be a number.".to_owned()))?;
-    let held = call.blocking(move |engine| Ok(engine.held_items(&holder, after)?)).await?;
+    let held = call.blocking(move |engine| Ok(engine.held_items(&owner, after)?)).await?;
     let last = held.last().map_or(Value::Null, |held| number(held.number.0));
     let items = held.iter().map(show).collect::<Result<Vec<_>, Error>>()?;
     Ok(reply(&object([member("held", Value::Array(items)), member("last", last)])))

@@ -1,45 +1,45 @@
 //! `/_bolide/import/{db}/{coll}`: items of a container, one JSON object a line, written as any client writes them: the same
 //! checks, rules, unique keys and holds, and the same charge. What the system owns (`_ts`, `_etag` …) is dropped.
 //!
-//! A line that is refused stops nobody else; the answer names each with its reason. Where throughput is enforced and used up,
-//! the answer says how many lines were dealt with, and when to come with the rest.
+//! A refused line does not stop the others; the answer names each with its reason. Where the enforced throughput is
+//! used up, the answer reports how many lines were processed, and when to retry the rest.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use document::{Document, Value};
-use engine::{Container, Effect, Holder, Operation, Outcome, Precondition};
+use engine::{Container, Effect, Operation, Outcome, Owner, Precondition};
 
 use super::{number, reply, ttl};
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, text};
-use crate::limits::{IMPORT_IN_FLIGHT, IMPORT_LINES};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, text};
+use crate::protocol::limits::{IMPORT_IN_FLIGHT, IMPORT_LINES};
 
-/// What becomes of an item whose id is there already.
+/// What to do with an item whose id exists.
 #[derive(Clone, Copy)]
 enum Mode {
     Insert,
     Upsert,
 }
 
-/// What a page did.
+/// The result of a page.
 #[derive(Default)]
 struct Report {
     created: u64,
     replaced: u64,
-    /// Lines that were refused, by number, with the status that a client would have got.
+    /// Refused lines, by number, with the error that a client would have received.
     failed: Vec<(usize, Error)>,
-    /// Lines that were dealt with, empty ones included.
+    /// Lines processed, including empty ones.
     lines: usize,
     retry_after_ms: Option<u64>,
 }
 
-/// Writes a page.
+/// Imports a page.
 pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
-    let Holder::Container(container) = ttl::holder(call)? else {
+    let Owner::Container(container) = ttl::owner(call)? else {
         return Err(Error::BadRequest(
             "Documents of a collection are written by commands of the MongoDB API: /_bolide/command."
                 .to_owned(),
@@ -64,8 +64,8 @@ pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
     Ok(reply(&show(report)))
 }
 
-/// Submits some lines and waits for all of them: writes that wait together share their commits. One that comes too fast is
-/// the last that is tried.
+/// Submits some lines and waits for all of them: writes that wait together share their commits. The first throttled one
+/// is the last that is tried.
 async fn write(
     call: &Call,
     container: &Arc<Container>,
@@ -76,11 +76,11 @@ async fn write(
     let mut waiting = Vec::with_capacity(lines.len());
     for line in lines {
         let trial = match read(line) {
-            Ok(None) => Trial::Nothing,
-            Err(error) => Trial::Ended(Err(error)),
-            Ok(Some(body)) => Trial::begin(call.engine().write(container, None, operation(mode, body))),
+            Ok(None) => LineWrite::Nothing,
+            Err(error) => LineWrite::Ended(Err(error)),
+            Ok(Some(body)) => LineWrite::begin(call.engine().write(container, None, operation(mode, body))),
         };
-        if let Trial::Ended(Err(error)) = &trial
+        if let LineWrite::Ended(Err(error)) = &trial
             && let Some(wait) = error.retry_after_ms()
         {
             report.retry_after_ms = Some(wait);
@@ -91,9 +91,9 @@ async fn write(
     for trial in waiting {
         report.lines += 1;
         let outcome = match trial {
-            Trial::Nothing => continue,
-            Trial::Ended(outcome) => outcome,
-            Trial::Runs(ticket) => ticket.await.map_err(Error::from),
+            LineWrite::Nothing => continue,
+            LineWrite::Ended(outcome) => outcome,
+            LineWrite::Runs(ticket) => ticket.await.map_err(Error::from),
         };
         match outcome {
             Ok(outcome) if outcome.effect == Effect::Created => report.created += 1,
@@ -105,8 +105,8 @@ async fn write(
     Ok(())
 }
 
-/// One line under way.
-enum Trial {
+/// The write of one line.
+enum LineWrite {
     /// There was nothing on it.
     Nothing,
     Ended(Result<Outcome, Error>),
@@ -115,23 +115,23 @@ enum Trial {
 
 type Ticket = dyn Future<Output = engine::Result<Outcome>> + Send;
 
-impl Trial {
-    /// Looks once whether it has ended already: what is refused is refused at once.
-    fn begin(ticket: impl Future<Output = engine::Result<Outcome>> + Send + 'static) -> Trial {
+impl LineWrite {
+    /// Polls the write once: refusals are immediate.
+    fn begin(ticket: impl Future<Output = engine::Result<Outcome>> + Send + 'static) -> LineWrite {
         let mut ticket: Pin<Box<Ticket>> = Box::pin(ticket);
         match ticket.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(outcome) => Trial::Ended(outcome.map_err(Error::from)),
-            Poll::Pending => Trial::Runs(ticket),
+            Poll::Ready(outcome) => LineWrite::Ended(outcome.map_err(Error::from)),
+            Poll::Pending => LineWrite::Runs(ticket),
         }
     }
 }
 
-/// Whether no further line can fare better.
+/// Returns whether later lines would fail, too.
 fn is_fatal(error: &Error) -> bool {
     matches!(error, Error::Engine(engine::Error::OwnerNotFound { .. })) || error.wire().status >= 500
 }
 
-/// The item of a line; none if there is nothing on it.
+/// Parses the item of a line; `None` if the line is empty.
 fn read(line: &[u8]) -> Result<Option<Document>, Error> {
     if line.trim_ascii().is_empty() {
         return Ok(None);

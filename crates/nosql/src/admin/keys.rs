@@ -1,18 +1,18 @@
-//! `GET` and `POST /_bolide/keys`: which keys the account has, and new ones in their place while the server runs.
+//! `GET` and `POST /_bolide/keys`: lists the account keys, and replaces them while the server runs.
 //!
-//! A key is shown once, to whoever asked for it to be made; from then on only its fingerprint is.
+//! A new key is returned once; afterwards only its fingerprint is shown.
 
-use account::{Entry, Kind, Origin, Right};
+use account::{Entry, KeySource, Kind, Right};
 use document::Value;
 use hyper::header::CACHE_CONTROL;
 
-use super::{reply, wish};
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, parse_object, text};
-use crate::response::Reply;
+use super::{reply, single_member};
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, parse_object, text};
 
-/// Every kind of key, null where there is none.
+/// Lists every kind of key, null for those that are not set.
 pub(crate) async fn list(call: &Call) -> Result<Reply, Error> {
     let entries = call.keys().entries();
     Ok(reply(&object(Kind::ALL.into_iter().map(|kind| {
@@ -21,10 +21,10 @@ pub(crate) async fn list(call: &Call) -> Result<Reply, Error> {
     }))))
 }
 
-/// Makes a new key. The one that was there is refused from the next request on.
+/// Generates a new key. The old one is refused from the next request on.
 pub(crate) async fn change(call: &Call) -> Result<Reply, Error> {
     let body = parse_object(&call.body)?;
-    let kind = match wish(&body) {
+    let kind = match single_member(&body) {
         Some(("regenerate", Value::String(name))) => Kind::named(name),
         _ => None,
     };
@@ -50,10 +50,10 @@ pub(crate) async fn change(call: &Call) -> Result<Reply, Error> {
 }
 
 fn shown(entry: &Entry) -> Value {
-    let (origin, setting) = match entry.origin {
-        Origin::Given(setting) => ("setting", Some(setting)),
-        Origin::WellKnown => ("wellKnown", None),
-        Origin::Made => ("made", None),
+    let (origin, setting) = match entry.source {
+        KeySource::Setting(setting) => ("setting", Some(setting)),
+        KeySource::WellKnown => ("wellKnown", None),
+        KeySource::Generated => ("made", None),
     };
     object([
         member(

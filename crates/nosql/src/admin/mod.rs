@@ -1,5 +1,5 @@
-//! The admin API under `/_bolide/`: status, keys, clock, purge, and what the owners of containers wish. Never open: it wants a
-//! key of the account that may write as a bearer token.
+//! The admin API under `/_bolide/`: status, keys, clock, purge, and lifecycle settings. It always requires a read-write
+//! key of the account as a bearer token.
 
 #![allow(
     clippy::unused_async,
@@ -14,29 +14,29 @@ mod export;
 mod hold;
 mod import;
 mod keys;
+mod lifecycle_settings;
 mod purge;
 mod reset;
 mod ttl;
-mod wishes;
 
 use document::Value;
 use engine::{Engine, Tally, TestClock};
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, parse_object, text};
-use crate::limits::{BODY_BYTES, PAGE_BODY_BYTES};
-use crate::request::{Head, Verb};
-use crate::response::Reply;
-use crate::routes::Route;
+use crate::handlers::call::Call;
+use crate::handlers::route::Route;
+use crate::http::request::{Head, Verb};
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, parse_object, text};
+use crate::protocol::limits::{BODY_BYTES, PAGE_BODY_BYTES};
 
 /// The first segment of every admin path.
 pub(crate) const PREFIX: &str = "_bolide";
 
 macro_rules! routes {
     ($($verb:ident [$($segment:literal),*] => $($handler:ident)::+ $name:literal;)*) => {
-        /// The admin API's own table; [`crate::routes`] searches it.
+        /// The table of the admin API; `service::routes` searches it.
         pub(crate) static ROUTES: &[Route] = &[$(
             Route::new(Verb::$verb, &[PREFIX, $($segment),*], $name, |call| Box::pin($($handler)::+(call))),
         )*];
@@ -85,7 +85,7 @@ async fn status(call: &Call) -> Result<Reply, Error> {
 }
 
 fn store_value(store: &engine::Stats) -> Value {
-    let room = store.room.map(|room| {
+    let room = store.free_space.map(|room| {
         [("freeBytes", room.free_bytes), ("reservedBytes", room.reserved_bytes)]
             .map(|(name, bytes)| member(name, number(bytes)))
     });
@@ -96,7 +96,7 @@ fn store_value(store: &engine::Stats) -> Value {
         member("jobs", number(store.jobs)),
         member("writable", Value::Bool(store.is_writable())),
         member("stopped", Value::Bool(store.poisoned)),
-        member("mergingFails", Value::Bool(store.merging_fails)),
+        member("mergingFails", Value::Bool(store.compaction_fails)),
     ];
     object(figures.into_iter().chain(room.into_iter().flatten()))
 }
@@ -107,7 +107,7 @@ async fn clock(call: &Call) -> Result<Reply, Error> {
 
 async fn move_clock(call: &Call) -> Result<Reply, Error> {
     let body = parse_object(&call.body)?;
-    match wish(&body) {
+    match single_member(&body) {
         Some(("advanceSeconds", seconds)) => {
             let seconds = seconds.as_i64().and_then(|seconds| u64::try_from(seconds).ok());
             let seconds = seconds.ok_or_else(|| {
@@ -135,12 +135,12 @@ async fn move_clock(call: &Call) -> Result<Reply, Error> {
     Ok(reply(&clock_value(call.engine())?))
 }
 
-/// How large the body of an admin request may be: pages of items are larger than what clients send.
+/// Returns the largest body of an admin request: pages of items are larger than what clients send.
 pub(crate) fn body_bytes(head: &Head) -> usize {
     if matches!(head.path.at(1), "import" | "command") { PAGE_BODY_BYTES } else { BODY_BYTES }
 }
 
-/// A parameter that is true, false or not there.
+/// Reads a boolean parameter; false by default.
 fn flag(call: &Call, name: &str) -> Result<bool, Error> {
     match call.head.parameter(name) {
         None | Some("false") => Ok(false),
@@ -149,8 +149,8 @@ fn flag(call: &Call, name: &str) -> Result<bool, Error> {
     }
 }
 
-/// The one member of a body. An operator who sends two means both, and only one would be done.
-fn wish(body: &Value) -> Option<(&str, &Value)> {
+/// Returns the one member of a body. A body with two members is refused, because only one would take effect.
+fn single_member(body: &Value) -> Option<(&str, &Value)> {
     let mut members = body.as_object()?.iter();
     members.next().filter(|_| members.next().is_none())
 }

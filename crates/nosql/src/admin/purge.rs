@@ -1,20 +1,20 @@
-//! `/_bolide/purge`: how far the purge is, and what an operator may tell it (T23).
+//! `/_bolide/purge`: the state of the purge, and its control (T23).
 
 use document::{Object, Value};
-use engine::{Api, Engine, Holder, PaceStatus, PurgeFigures, PurgeReport};
+use engine::{Api, Engine, Owner, PaceStatus, PurgeFigures, PurgeReport};
 
 use super::catalog::api_name;
 use super::evidence::archive_value;
 use super::{number, reply, tally};
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, parse_object, text};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, parse_object, text};
 
 /// Items that one step of a purge on demand removes before it looks around.
 const STEP_ITEMS: usize = 1000;
 
-/// Steps after which a purge on demand stops; the background goes on from there.
+/// Steps after which a purge on demand stops; the background purge continues from there.
 const STEPS: usize = 10_000;
 
 /// Figures in sum, and of every container in which there is or was something to purge.
@@ -24,13 +24,13 @@ pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
     let telling = |figures: &PurgeFigures| {
         figures.backlog.items > 0 || figures.purged.items > 0 || figures.set_aside > 0
     };
-    let containers = all.iter().filter(|(_, figures)| telling(figures)).map(|(holder, figures)| {
+    let containers = all.iter().filter(|(_, figures)| telling(figures)).map(|(owner, figures)| {
         Ok(object([
-            member("api", text(api_name(holder.api()))),
-            member("database", text(holder.database())),
-            member("container", text(holder.name())),
+            member("api", text(api_name(owner.api()))),
+            member("database", text(owner.database())),
+            member("container", text(owner.name())),
             member("purge", figures_value(engine, figures)?),
-            member("archive", archive_value(engine.archive_status(holder)?)),
+            member("archive", archive_value(engine.archive_status(owner)?)),
         ]))
     });
     let containers = containers.collect::<Result<Vec<_>, Error>>()?;
@@ -44,7 +44,7 @@ pub(super) fn sum_value(engine: &Engine) -> Result<Value, Error> {
     sum(engine, &engine.purge_figures_of_all()?).map(Value::Object)
 }
 
-fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error> {
+fn sum(engine: &Engine, all: &[(Owner, PurgeFigures)]) -> Result<Object, Error> {
     let status = engine.purge_status();
     let (retention, archives) = (engine.retention_status(), engine.archive_sums());
     let sum = all.iter().map(|(_, figures)| *figures).fold(PurgeFigures::default(), PurgeFigures::plus);
@@ -73,7 +73,7 @@ fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error>
     Ok(shown)
 }
 
-/// How fast the purge goes beside what expires, and whether that is enough.
+/// Returns the rate of the purge and of expiry, and whether capacity suffices.
 fn pace_value(pace: &PaceStatus) -> Value {
     object([
         member("expiringPerSecond", number(pace.expiring_per_second)),
@@ -95,10 +95,10 @@ pub(super) fn figures_value(engine: &Engine, figures: &PurgeFigures) -> Result<V
     ]))
 }
 
-/// How long the oldest of the dead has been dead; null if there is none.
+/// Returns how long the oldest expired item has been expired; null if there is none.
 fn age(engine: &Engine, figures: &PurgeFigures) -> Result<Value, Error> {
     let now = engine.now()?;
-    Ok(figures.oldest_death.map_or(Value::Null, |oldest| number(now.millis_since(oldest) / 1000)))
+    Ok(figures.oldest_expiry.map_or(Value::Null, |oldest| number(now.millis_since(oldest) / 1000)))
 }
 
 /// Pause, resume, purge now.
@@ -109,8 +109,8 @@ pub(super) async fn steer(call: &Call) -> Result<Reply, Error> {
     match (place.as_slice(), body.get("now")) {
         ([("paused", Value::Bool(paused))], None) => call.engine().pause_purge(*paused),
         (place, Some(Value::Bool(true))) => {
-            let holder = place_of(call.engine(), place)?;
-            call.blocking(move |engine| purge_now(engine, holder.as_ref())).await?;
+            let owner = place_of(call.engine(), place)?;
+            call.blocking(move |engine| purge_now(engine, owner.as_ref())).await?;
         }
         _ => return Err(not_understood()),
     }
@@ -126,8 +126,8 @@ fn not_understood() -> Error {
     )
 }
 
-/// The container that a purge on demand is for; none if it is for all.
-fn place_of(engine: &Engine, place: &[(&str, &Value)]) -> Result<Option<Holder>, Error> {
+/// Returns the container that a purge on demand is for; `None` for all.
+fn place_of(engine: &Engine, place: &[(&str, &Value)]) -> Result<Option<Owner>, Error> {
     let (mut database, mut container, mut api) = (None, None, Api::NoSql);
     for (name, value) in place {
         match (*name, value.as_str()) {
@@ -140,24 +140,24 @@ fn place_of(engine: &Engine, place: &[(&str, &Value)]) -> Result<Option<Holder>,
     }
     match (database, container) {
         (None, None) if place.is_empty() => Ok(None),
-        (Some(database), Some(container)) => Ok(Some(engine.holder(api, database, container)?)),
+        (Some(database), Some(container)) => Ok(Some(engine.owner(api, database, container)?)),
         _ => Err(not_understood()),
     }
 }
 
 /// Steps until nothing is due but what an archive does not take; refused when no step would do anything.
-fn purge_now(engine: &Engine, holder: Option<&Holder>) -> Result<(), Error> {
+fn purge_now(engine: &Engine, owner: Option<&Owner>) -> Result<(), Error> {
     if engine.purge_status().paused {
         return Err(Error::PurgeStopped("it is paused; send {\"paused\": false} first"));
     }
     if engine.clock_status()?.suspect.is_some() {
         return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
     }
-    // A try of the background that began before may fail meanwhile. It tells nothing of what can be written now.
+    // A background attempt that began earlier may fail meanwhile, which says nothing about what can be archived now.
     for _ in 0..2 {
-        engine.retry_archives(holder)?;
+        engine.retry_archives(owner)?;
         for _ in 0..STEPS {
-            let PurgeReport { next_due, .. } = engine.purge_at_once(holder, STEP_ITEMS)?;
+            let PurgeReport { next_due, .. } = engine.purge_at_once(owner, STEP_ITEMS)?;
             if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {
                 break;
             }

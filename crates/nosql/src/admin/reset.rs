@@ -3,15 +3,15 @@
 use document::Value;
 
 use super::{number, reply};
-use crate::call::Call;
-use crate::doors::Reset;
-use crate::error::Error;
-use crate::json::{member, object, text};
-use crate::response::Reply;
+use crate::handlers::admin_hooks::Reset;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, text};
 
 /// Empties the store.
 pub(super) async fn run(call: &Call) -> Result<Reply, Error> {
-    let Reset::Allowed { again } = &call.doors().reset else {
+    let Reset::Allowed { initial_data } = &call.hooks().reset else {
         return Err(Error::Forbidden(
             "This server's store cannot be emptied: that takes the setting 'allow-reset' (--allow-reset), which \
              'test-clock' implies."
@@ -23,10 +23,10 @@ pub(super) async fn run(call: &Call) -> Result<Reply, Error> {
     }
     let databases = call.blocking(|engine| Ok(engine.reset()?)).await?;
     tracing::warn!("the store was emptied by an operator: {databases} databases are gone");
-    let seed = match again {
+    let seed = match initial_data {
         None => Value::Null,
-        Some(again) => {
-            let made = again.make().await.map_err(|why| {
+        Some(initial_data) => {
+            let made = initial_data.make().await.map_err(|why| {
                 engine::Error::Unavailable(format!(
                     "the store was emptied, but its seed could not be made: {why}"
                 ))

@@ -1,31 +1,31 @@
-//! `/_bolide/ttl/{db}/{coll}`: rules, wishes and figures of one container or collection.
+//! `/_bolide/ttl/{db}/{coll}`: rules, lifecycle settings and statistics of one container or collection.
 
 use document::Value;
-use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Holder, Interval};
+use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Interval, Owner};
 
-use super::{evidence, number, purge, reply, tally, wishes};
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, parse_object, text};
-use crate::response::Reply;
+use super::{evidence, lifecycle_settings, number, purge, reply, tally};
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, parse_object, text};
 
-/// How many intervals a forecast has unless it is asked for another number.
+/// The default number of intervals of a forecast.
 const FORECAST_INTERVALS: usize = 24;
 
-/// Rules, wishes and figures; with the parameter `forecast` what will expire when, with `defaultTtl` what that would kill at
-/// once (T30).
+/// Returns rules, settings and statistics; with the parameter `forecast` future expiry, with `defaultTtl` which items
+/// that rule would expire at once (T30).
 pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
-    let holder = holder(call)?;
+    let owner = owner(call)?;
     let asked = (interval(call)?, default_ttl(call)?);
     let tell = move |engine: &Engine| {
-        let mut told = describe(engine, &holder)?;
+        let mut told = describe(engine, &owner)?;
         let members = told.as_object_mut().expect("made as an object");
         if let Some((word, interval, count)) = asked.0 {
-            let forecast = engine.forecast(&holder, interval, count)?;
+            let forecast = engine.forecast(&owner, interval, count)?;
             members.insert("forecast", show_forecast(word, interval, &forecast));
         }
         if let Some(default_ttl) = asked.1 {
-            let dry_run = engine.dry_run(&holder, default_ttl)?;
+            let dry_run = engine.dry_run(&owner, default_ttl)?;
             members.insert("dryRun", show_dry_run(default_ttl, &dry_run));
         }
         Ok(told)
@@ -57,11 +57,11 @@ fn default_ttl(call: &Call) -> Result<Option<DefaultTtl>, Error> {
 
 fn show_forecast(word: &str, interval: Interval, forecast: &Forecast) -> Value {
     let from = forecast.now.seconds();
-    let intervals = forecast.intervals.iter().zip(0..).map(|(dying, at)| {
+    let intervals = forecast.intervals.iter().zip(0..).map(|(expiring, at)| {
         object([
             member("from", number(from + at * interval.seconds())),
-            member("items", number(dying.items)),
-            member("bytes", number(dying.bytes)),
+            member("items", number(expiring.items)),
+            member("bytes", number(expiring.bytes)),
         ])
     });
     object([
@@ -77,51 +77,52 @@ fn show_forecast(word: &str, interval: Interval, forecast: &Forecast) -> Value {
 fn show_dry_run(default_ttl: DefaultTtl, dry_run: &DryRun) -> Value {
     object([
         member("defaultTtl", default_ttl.to_member().unwrap_or(Value::Null)),
-        member("exact", Value::Bool(dry_run.dying.exact)),
-        member("dyingAtOnce", tally(dry_run.dying.tally)),
+        member("exact", Value::Bool(dry_run.expiring.exact)),
+        member("dyingAtOnce", tally(dry_run.expiring.tally)),
         member("livingThen", tally(dry_run.remaining())),
     ])
 }
 
-/// Changes what the owner wishes: the members that are there, and no other.
+/// Changes the settings that are members of the body, and no others.
 pub(super) async fn change(call: &Call) -> Result<Reply, Error> {
-    let holder = holder(call)?;
+    let owner = owner(call)?;
     let body = parse_object(&call.body)?;
-    wishes::read(&body, &mut holder.lifecycle())?;
-    if holder.api() == Api::NoSql && body.get(wishes::HISTORY).is_some() {
-        let text = format!("'{}' of a container is what its changeFeedPolicy says.", wishes::HISTORY);
+    lifecycle_settings::read(&body, &mut owner.lifecycle())?;
+    if owner.api() == Api::NoSql && body.get(lifecycle_settings::HISTORY).is_some() {
+        let text =
+            format!("'{}' of a container is what its changeFeedPolicy says.", lifecycle_settings::HISTORY);
         return Err(Error::BadRequest(text));
     }
-    if holder.api() == Api::MongoDb && body.get(wishes::PREVIOUS_IMAGES).is_some() {
+    if owner.api() == Api::MongoDb && body.get(lifecycle_settings::PREVIOUS_IMAGES).is_some() {
         let text = format!(
             "'{}' is for containers; of a collection its changeStreamPreAndPostImages says that.",
-            wishes::PREVIOUS_IMAGES
+            lifecycle_settings::PREVIOUS_IMAGES
         );
         return Err(Error::BadRequest(text));
     }
     let consent = call.head.consent()?;
     let change = move |engine: &Engine| {
-        engine.change_lifecycle_with(&holder, consent, |wishes| {
-            wishes::read(&body, wishes).expect("what a wish accepts depends on its value alone");
+        engine.change_lifecycle_with(&owner, consent, |settings| {
+            lifecycle_settings::read(&body, settings).expect("the value was accepted before");
         })?;
-        describe(engine, &holder)
+        describe(engine, &owner)
     };
     Ok(reply(&call.blocking(change).await?))
 }
 
-/// The container or collection that the path names; the parameter `api` says whose.
-pub(super) fn holder(call: &Call) -> Result<Holder, Error> {
+/// Returns the container or collection that the path names; the parameter `api` selects the API.
+pub(super) fn owner(call: &Call) -> Result<Owner, Error> {
     let api = match call.head.parameter("api") {
         None | Some("nosql") => Api::NoSql,
         Some("mongodb") => Api::MongoDb,
         Some(_) => return Err(Error::BadRequest("'api' must be nosql or mongodb.".to_owned())),
     };
-    Ok(call.engine().holder(api, call.head.path.at(2), call.head.path.at(3))?)
+    Ok(call.engine().owner(api, call.head.path.at(2), call.head.path.at(3))?)
 }
 
-fn describe(engine: &Engine, holder: &Holder) -> Result<Value, Error> {
-    let (usage, figures) = (engine.usage_of(holder)?, engine.purge_figures(holder)?);
-    let date_rules = holder.date_rules().into_iter().map(|rule| {
+fn describe(engine: &Engine, owner: &Owner) -> Result<Value, Error> {
+    let (usage, figures) = (engine.usage_of(owner)?, engine.purge_figures(owner)?);
+    let date_rules = owner.date_rules().into_iter().map(|rule| {
         object([
             member("index", text(rule.index)),
             member("expireAfterSeconds", Value::Int(rule.expire_after_seconds.into())),
@@ -129,15 +130,15 @@ fn describe(engine: &Engine, holder: &Holder) -> Result<Value, Error> {
         ])
     });
     Ok(object([
-        member("database", text(holder.database())),
-        member("container", text(holder.name())),
-        member("defaultTtl", holder.default_ttl().to_member().unwrap_or(Value::Null)),
+        member("database", text(owner.database())),
+        member("container", text(owner.name())),
+        member("defaultTtl", owner.default_ttl().to_member().unwrap_or(Value::Null)),
         member("dateRules", Value::Array(date_rules.collect())),
-        member("wishes", wishes::show(&holder.lifecycle())),
+        member("wishes", lifecycle_settings::show(&owner.lifecycle())),
         member("living", tally(usage.living)),
-        member("backlog", tally(usage.dead)),
+        member("backlog", tally(usage.expired)),
         member("purge", purge::figures_value(engine, &figures)?),
-        member("archive", evidence::archive_value(engine.archive_status(holder)?)),
-        member("deletionRecord", evidence::records_value(engine, holder)?),
+        member("archive", evidence::archive_value(engine.archive_status(owner)?)),
+        member("deletionRecord", evidence::records_value(engine, owner)?),
     ]))
 }

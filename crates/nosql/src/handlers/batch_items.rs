@@ -5,19 +5,23 @@ use std::sync::Arc;
 use engine::{Container, Operation, Outcome};
 use hyper::StatusCode;
 
-use crate::batch::{self, Entry, Results};
-use crate::belongings::refuse_triggers;
-use crate::call::{Call, check_whole, range_of};
-use crate::error::Error;
-use crate::limits::{BULK_ANSWER_BYTES, BULK_IN_FLIGHT};
-use crate::response::{Place, Reply};
-use crate::{headers, items};
+use crate::handlers::batch::{self, Entry, Form, Preference, Results};
+use crate::handlers::call::{Call, check_whole, range_of};
+use crate::handlers::items;
+use crate::handlers::subresources::refuse_triggers;
+use crate::http::response::{Place, Reply};
+use crate::protocol::error::Error;
+use crate::protocol::headers;
+use crate::protocol::limits::{BULK_ANSWER_BYTES, BULK_IN_FLIGHT};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     refuse_triggers(call)?;
-    call.check_session(&container)?;
     let entries = batch::parse(&call.body, container.definition.surface())?;
+    // Writes depend on nothing that the client has seen.
+    if entries.iter().flatten().any(|entry| matches!(entry.operation, Operation::Read { .. })) {
+        call.check_session(&container)?;
+    }
     if call.head.flag(&headers::BATCH_ATOMIC)? {
         return atomic(call, &container, entries).await;
     }
@@ -38,36 +42,45 @@ async fn atomic(
     check_whole(container, &key)?;
     let countdown = items::countdown(call, container).await?;
     let range = range_of(container, &key);
-    let count = entries.len();
-    let mut operations = Vec::with_capacity(count);
+    let (form, count) = (Form::of(&call.body), entries.len());
+    let failed = |index, error| Ok(failed(form, container, range, count, index, error));
+    let (mut operations, mut preferences) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for (index, entry) in entries.into_iter().enumerate() {
         match entry {
-            Ok(entry) => operations.push(entry.operation),
-            Err(error) => return Ok(failed(container, range, count, index, error)),
+            Ok(entry) => {
+                operations.push(entry.operation);
+                preferences.push(entry.preference);
+            }
+            Err(error) => return failed(index, error),
         }
     }
     match call.engine().batch_with(container, &key, operations, countdown).await {
         Ok(outcomes) => {
-            let mut results = Results::new(call.head.wants_minimal());
-            for outcome in outcomes {
-                results.push(&Ok(outcome));
+            let mut results = Results::new(form, call.head.wants_minimal());
+            for (outcome, preference) in outcomes.into_iter().zip(preferences) {
+                results.push(&Ok(outcome), preference);
             }
             Ok(reply(container, range, results))
         }
-        Err(engine::BatchError { index: Some(index), error }) => {
-            Ok(failed(container, range, count, index, error.into()))
-        }
+        Err(engine::BatchError { index: Some(index), error }) => failed(index, error.into()),
         Err(engine::BatchError { index: None, error }) => Err(error.into()),
     }
 }
 
-/// The answer to a batch of which nothing was applied: the culprit has its own status, all others 424.
-fn failed(container: &Container, range: usize, count: usize, culprit: usize, error: Error) -> Reply {
-    let mut results = Results::new(true);
+/// Returns the answer to a failed batch: the failed operation has its own status, all others 424.
+fn failed(
+    form: Form,
+    container: &Container,
+    range: usize,
+    count: usize,
+    culprit: usize,
+    error: Error,
+) -> Reply {
+    let mut results = Results::new(form, true);
     let culprit_result = Err(error);
     for index in 0..count {
         if index == culprit {
-            results.push(&culprit_result);
+            results.push(&culprit_result, Preference::default());
         } else {
             results.push_dependent();
         }
@@ -75,8 +88,8 @@ fn failed(container: &Container, range: usize, count: usize, culprit: usize, err
     reply(container, range, results)
 }
 
-/// Independent operations. Those that may go on after a failure are submitted together and share a commit, except
-/// that only so many are under way at once whose results may be large.
+/// Runs independent operations. Those that may continue after a failure are submitted together and share a commit,
+/// except that the number of concurrent operations with large results is limited.
 async fn bulk(
     call: &Call,
     container: &Arc<Container>,
@@ -86,7 +99,9 @@ async fn bulk(
     let (go_on, countdown) =
         (call.head.flag(&headers::BATCH_CONTINUE)?, items::countdown(call, container).await?);
     let range = call.head.range_id().and_then(|id| id.parse().ok());
-    let mut results = Results::bounded(call.head.wants_minimal(), BULK_ANSWER_BYTES).preferring(range);
+    let minimal = call.head.wants_minimal();
+    let results = Results::bounded(Form::of(&call.body), minimal, BULK_ANSWER_BYTES);
+    let mut results = results.preferring(range);
     let submit = |entry: Entry| {
         let key = entry.key.or_else(|| shared_key.clone());
         call.engine().write_with(container, key, entry.operation, countdown)
@@ -108,7 +123,8 @@ async fn bulk(
         let is_large =
             |entry: &Entry| matches!(entry.operation, Operation::Read { .. } | Operation::Patch { .. });
         large += usize::from(entry.as_ref().is_ok_and(is_large));
-        tickets.push(entry.map(submit));
+        let preference = entry.as_ref().map_or_else(|_| Preference::default(), |entry| entry.preference);
+        tickets.push((entry.map(submit), preference));
         if !go_on || large == BULK_IN_FLIGHT {
             settle(&mut tickets, &mut results).await;
             large = 0;
@@ -120,20 +136,20 @@ async fn bulk(
 }
 
 /// Waits for all of these operations and notes what became of them.
-async fn settle<T>(tickets: &mut Vec<Result<T, Error>>, results: &mut Results)
+async fn settle<T>(tickets: &mut Vec<(Result<T, Error>, Preference)>, results: &mut Results)
 where
     T: Future<Output = engine::Result<Outcome>>,
 {
-    for ticket in tickets.drain(..) {
+    for (ticket, preference) in tickets.drain(..) {
         let result = match ticket {
             Ok(ticket) => ticket.await.map_err(Error::from),
             Err(error) => Err(error),
         };
-        results.push(&result);
+        results.push(&result, preference);
     }
 }
 
-/// The answer names a range that an operation was in; if none got so far, the one that the request was for.
+/// Returns the answer, naming a range that an operation was in, or that of the request.
 fn reply(container: &Container, range: usize, results: Results) -> Reply {
     let (body, all_succeeded, charge, reached) = results.finish();
     let status = if all_succeeded { StatusCode::OK } else { StatusCode::MULTI_STATUS };

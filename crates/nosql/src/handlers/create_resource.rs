@@ -5,16 +5,16 @@ use document::Value;
 use engine::Charge;
 use hyper::StatusCode;
 
-use crate::belongings::Shelf;
-use crate::call::Call;
-use crate::error::Error;
-use crate::request::Verb;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::subresources::Subresources;
+use crate::http::request::Verb;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let shelf = Shelf::of(call)?;
-    let definition = shelf.definition(call)?;
-    let owner = shelf.owner;
+    let subresources = Subresources::of(call)?;
+    let definition = subresources.definition(call)?;
+    let owner = subresources.owner;
     let may_exist = call.head.verb()? == Some(Verb::Upsert);
     let precondition = call.head.precondition();
     let work = move |engine: &engine::Engine| {
@@ -26,7 +26,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok((StatusCode::CREATED, engine.create_resource(owner, definition)?))
     };
     let (status, resource) = call.blocking(work).await?;
-    Ok(Reply::json(status, shelf.json(call, &resource).to_json())
+    Ok(Reply::json(status, subresources.json(call, &resource).to_json())
         .charged(Charge::CATALOG_WRITE)
         .etag(resource.etag()))
 }

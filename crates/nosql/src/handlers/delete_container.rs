@@ -3,9 +3,9 @@
 use engine::Charge;
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let (container, precondition) = (call.container()?, call.head.precondition());

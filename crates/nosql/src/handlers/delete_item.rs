@@ -2,10 +2,10 @@
 
 use engine::Operation;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::items;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::items;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

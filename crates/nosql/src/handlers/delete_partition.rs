@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::{Place, Reply};
+use crate::handlers::call::Call;
+use crate::http::response::{Place, Reply};
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

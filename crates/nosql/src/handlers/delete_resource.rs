@@ -3,14 +3,14 @@
 use engine::Charge;
 use hyper::StatusCode;
 
-use crate::belongings::Shelf;
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::subresources::Subresources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let shelf = Shelf::of(call)?;
-    let (owner, name, precondition) = (shelf.owner, shelf.name(call), call.head.precondition());
+    let subresources = Subresources::of(call)?;
+    let (owner, name, precondition) = (subresources.owner, subresources.name(call), call.head.precondition());
     call.blocking(move |engine| Ok(engine.delete_resource(owner, &name, &precondition)?)).await?;
     Ok(Reply::empty(StatusCode::NO_CONTENT).charged(Charge::CATALOG_WRITE))
 }

@@ -1,13 +1,13 @@
-//! `POST /sprocs/{id}`: nothing here runs JavaScript. A procedure that does not exist is still told apart.
+//! `POST /sprocs/{id}`: JavaScript is not supported. The error distinguishes a procedure that does not exist.
 
-use crate::belongings::Shelf;
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::subresources::Subresources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let shelf = Shelf::of(call)?;
-    let (owner, name) = (shelf.owner, shelf.name(call));
+    let subresources = Subresources::of(call)?;
+    let (owner, name) = (subresources.owner, subresources.name(call));
     call.blocking(move |engine| Ok(engine.resource(owner, &name)?)).await?;
     Err(Error::NotSupported("running stored procedures needs server-side JavaScript, which is".to_owned()))
 }

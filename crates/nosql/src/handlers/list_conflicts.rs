@@ -1,10 +1,11 @@
 //! `GET /conflicts`, and queries over conflicts: always empty, because one store has one order of writes.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::request::Verb;
-use crate::response::Reply;
-use crate::{feed, query_request};
+use crate::handlers::call::Call;
+use crate::handlers::feed;
+use crate::handlers::query_request;
+use crate::http::request::Verb;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

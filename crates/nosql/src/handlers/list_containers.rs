@@ -1,9 +1,10 @@
 //! `GET /dbs/{db}/colls`, and queries over containers.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{feed, resources};
+use crate::handlers::call::Call;
+use crate::handlers::feed;
+use crate::handlers::resources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let database = call.owner_database()?;

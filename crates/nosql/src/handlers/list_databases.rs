@@ -1,9 +1,10 @@
 //! `GET /dbs`, and queries over databases.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{feed, resources};
+use crate::handlers::call::Call;
+use crate::handlers::feed;
+use crate::handlers::resources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let databases = call.engine().databases();

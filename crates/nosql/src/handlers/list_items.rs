@@ -1,13 +1,14 @@
-//! `GET /docs`: the living items, page by page.
+//! `GET /docs`: the items that have not expired, page by page.
 
 use std::sync::Arc;
 
 use engine::QueryRequest;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{activity, items};
+use crate::handlers::call::Call;
+use crate::handlers::items;
+use crate::http::response::Reply;
+use crate::protocol::activity;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

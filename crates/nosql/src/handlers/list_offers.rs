@@ -1,9 +1,10 @@
 //! `GET /offers`, and queries over offers: how SDKs read a resource's throughput.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{feed, throughput};
+use crate::handlers::call::Call;
+use crate::handlers::feed;
+use crate::http::response::Reply;
+use crate::http::throughput;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let offers = call.engine().offers().iter().map(throughput::offer_json).collect();

@@ -1,15 +1,15 @@
 //! `GET /users`, `/permissions`, `/sprocs`, `/triggers`, `/udfs`, and queries over them.
 
-use crate::belongings::Shelf;
-use crate::call::Call;
-use crate::error::Error;
-use crate::feed;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::feed;
+use crate::handlers::subresources::Subresources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let shelf = Shelf::of(call)?;
-    let owner = shelf.owner;
+    let subresources = Subresources::of(call)?;
+    let owner = subresources.owner;
     let resources = call.blocking(move |engine| Ok(engine.resources(owner)?)).await?;
-    let values = resources.iter().map(|resource| shelf.json(call, resource)).collect();
-    feed::reply(call, &shelf.parent, shelf.envelope, values)
+    let values = resources.iter().map(|resource| subresources.json(call, resource)).collect();
+    feed::reply(call, &subresources.parent, subresources.envelope, values)
 }

@@ -1,9 +1,21 @@
-//! One file per operation of the protocol, under the operation's own name; `routes` says which path leads where.
+//! One file per operation of the protocol, under the operation's own name; `routes` maps paths to them.
 
 #![allow(
     clippy::unused_async,
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
+
+pub(crate) mod admin_hooks;
+pub(crate) mod batch;
+pub(crate) mod call;
+pub(crate) mod change_feed;
+pub(crate) mod feed;
+pub(crate) mod items;
+pub(crate) mod query_metrics;
+pub(crate) mod query_request;
+pub(crate) mod resources;
+pub(crate) mod route;
+pub(crate) mod subresources;
 
 pub(crate) mod batch_items;
 pub(crate) mod create_container;

@@ -1,8 +1,8 @@
-//! What the service has and Bolide does not have yet: an error that names it.
+//! Features of the service that Bolide does not have yet: an error that names the feature.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let segments = call.head.path.segments();

@@ -1,11 +1,12 @@
-//! `PATCH /docs/{id}`: changes to parts of a living item, on condition if the client wants one.
+//! `PATCH /docs/{id}`: changes parts of an item, optionally on a condition.
 
 use engine::{Operation, Patch};
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{items, json};
+use crate::handlers::call::Call;
+use crate::handlers::items;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

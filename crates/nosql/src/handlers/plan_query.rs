@@ -1,19 +1,21 @@
 //! `POST /docs` that asks for a query's plan.
 //!
-//! A client gets the plan that the service would give if it can do its part of it. Where the request reaches one physical
-//! partition (the container has one, or a partition key is named) there is another way for a client that cannot: the
-//! server answers every query whole, and the plan leaves the client nothing to do but to send the same text. Over several
-//! partitions such a client is told what it lacks: no request that names a range answers for another (decision 0025).
+//! A client that supports the necessary features gets the same plan as from the service. Where the request reaches one
+//! physical partition (the container has one, or a partition key is named) other clients get a plan that leaves them
+//! nothing to do but to send the same text: the server answers every query completely. Over several partitions such a
+//! client gets an error that names the missing features: a request that names a range is not answered for another
+//! (decision 0025).
 
 use hyper::StatusCode;
-use query::{HybridRows, Plan};
+use query::HybridRows;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{headers, query_request};
+use crate::handlers::call::Call;
+use crate::handlers::query_request;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
 
-/// The feature by which a client says that it ranks rows that come without an `ORDER BY` of the server's.
+/// The feature of clients that rank rows themselves, without an `ORDER BY` by the server.
 const SKIP_ORDER_BY: &str = "HybridSearchSkipOrderByRewrite";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
@@ -34,7 +36,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let scope = call.scope(&container)?;
     let plan = match (lacking.as_slice(), container.partitions_in(&scope).len()) {
         ([], _) => plan,
-        (_, 0 | 1) => Plan::pass_through(plan.ranges),
+        (_, 0 | 1) => plan.pass_through(),
         (_, ranges) => {
             return Err(Error::BadRequest(format!(
                 "Query contains the following features, which the calling client does not support: {}. The client \
@@ -47,7 +49,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     Ok(Reply::json(StatusCode::OK, plan.to_value().to_json()))
 }
 
-/// What the client can do; none if it does not say, and then it gets what the service would plan.
+/// Returns the features of the client; `None` if it sends none, and then it gets the plan of the service.
 fn supported_features(call: &Call) -> Option<Vec<String>> {
     let list = call.head.text(&headers::SUPPORTED_FEATURES);
     list.map(|list| list.split(',').map(|name| name.trim().to_owned()).collect())

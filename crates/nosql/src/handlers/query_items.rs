@@ -7,11 +7,14 @@ use std::sync::atomic::AtomicBool;
 use engine::{Container, Engine, QueryPage, QueryRequest, ResumeFilter, Scope};
 use query::Query;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::request::PageRequest;
-use crate::response::Reply;
-use crate::{activity, headers, items, query_request};
+use crate::handlers::call::Call;
+use crate::handlers::items;
+use crate::handlers::query_request;
+use crate::http::request::PageRequest;
+use crate::http::response::Reply;
+use crate::protocol::activity;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
@@ -38,8 +41,8 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     items::page_reply(call, &container, page)
 }
 
-/// Refuses a query over the change feed: answered as a query it would have rows that did not change, and no position to go
-/// on from.
+/// Refuses a query over the change feed: answered as a query it would have rows that did not change, and no position to
+/// continue from.
 fn refuse_feed(call: &Call) -> Result<(), Error> {
     if call.head.text(&headers::A_IM).is_none() {
         return Ok(());
@@ -51,7 +54,7 @@ fn refuse_feed(call: &Call) -> Result<(), Error> {
     ))
 }
 
-/// A query with everything that it takes to ask it.
+/// A query with its parameters.
 struct Question {
     query: Query,
     resume_filter: Option<ResumeFilter>,

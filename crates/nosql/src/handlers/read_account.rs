@@ -7,12 +7,12 @@
 use document::Value;
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::json::{member, object, text};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::json::{member, object, text};
 
-const REGION: &str = "Local";
+const REGION: &str = "South Central US";
 const QUERY_ENGINE: &str = "{\"allowNewKeywords\":true,\"maxJoinsPerSqlQuery\":5,\"maxQueryRequestTimeoutFraction\":0.9,\
     \"maxSqlQueryInputLength\":262144,\"maxUdfRefPerSqlQuery\":10,\"queryMaxInMemorySortDocumentCount\":-500,\
     \"spatialMaxGeometryPointCount\":256,\"sqlAllowAggregateFunctions\":true,\"sqlAllowGroupByClause\":true,\

@@ -1,8 +1,8 @@
-//! `GET /docs` with `A-IM`: what changed, in the order of writing. `Incremental Feed` has the latest version of each living
-//! item, `Full-Fidelity Feed` all versions and deletes (T28).
+//! `GET /docs` with `A-IM`: changes in the order of writing. `Incremental Feed` has the latest version of each item
+//! that has not expired, `Full-Fidelity Feed` all versions and deletes (T28).
 //!
-//! The etag of an answer is the position to go on from; 304 means that nothing has changed since. Clients poll
-//! until they see it, so a page without items is never answered while there is more to come behind it.
+//! The etag of an answer is the position to continue from; 304 means that nothing has changed since. Clients poll until
+//! they see it, so a page without items is never returned while more changes follow.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use engine::{Changes, Charge, Container, Engine, FeedStart, History, HistoryFrom
 use hyper::StatusCode;
 use hyper::header::IF_MODIFIED_SINCE;
 
-use crate::call::Call;
-use crate::change_feed;
-use crate::error::Error;
-use crate::response::{Place, Reply};
-use crate::{date, headers};
+use crate::handlers::call::Call;
+use crate::handlers::change_feed;
+use crate::http::response::{Place, Reply};
+use crate::protocol::date;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
 
 /// The wire format in which every change comes in an envelope.
 const ENVELOPES: &str = "2021-09-15";
@@ -48,8 +49,10 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let place = Place { container: &container, range: page.range, item: None };
     let reply = match page.items {
         0 => Reply::empty(StatusCode::NOT_MODIFIED),
-        items => Reply::json(StatusCode::OK, page.body).with(headers::ITEM_COUNT, items),
+        _ => Reply::json(StatusCode::OK, page.body),
     };
+    // The .NET client parses the count of an empty page too.
+    let reply = reply.with(headers::ITEM_COUNT, page.items);
     Ok(reply.charged(page.charge).placed(&place).etag(format!("\"{}\"", page.continuation)))
 }
 
@@ -72,7 +75,7 @@ impl Mode {
     }
 }
 
-/// An answer in either mode.
+/// A page in either mode.
 struct Page {
     body: Vec<u8>,
     items: usize,
@@ -103,13 +106,14 @@ impl Page {
     }
 }
 
-/// A position that an earlier answer had as its etag, or `*`.
+/// Returns the position that an earlier answer had as its etag, or `*`.
 fn position(call: &Call) -> Option<&str> {
     let position = call.head.if_none_match().filter(|position| !position.is_empty());
     position.map(|position| position.trim_matches('"'))
 }
 
-/// Where the client wants to begin. A position wins over a time, which clients go on sending with it.
+/// Returns where the client wants to begin. A position takes precedence over a time, which clients keep sending with
+/// it.
 fn start(call: &Call) -> Result<FeedStart, Error> {
     match (position(call), call.head.text(&IF_MODIFIED_SINCE)) {
         (Some("*"), _) => Ok(FeedStart::Now),
@@ -121,7 +125,7 @@ fn start(call: &Call) -> Result<FeedStart, Error> {
     }
 }
 
-/// The same for all versions: they have no beginning, and as in the service no time to begin at.
+/// Returns where to begin in the feed of all versions: it has no beginning, and as in the service no time to begin at.
 fn history_from(call: &Call) -> Result<HistoryFrom, Error> {
     match position(call) {
         Some("*") => Ok(HistoryFrom::Now),
@@ -134,7 +138,7 @@ fn history_from(call: &Call) -> Result<HistoryFrom, Error> {
     }
 }
 
-/// Reads on past stretches in which nothing lives any more.
+/// Skips stretches in which all items have expired.
 fn read_latest(
     engine: &Engine,
     container: &Container,
@@ -153,7 +157,7 @@ fn read_latest(
     }
 }
 
-/// Reads on past stretches that have nothing for this scope.
+/// Skips stretches without changes in this scope.
 fn read_all_versions(
     engine: &Engine,
     container: &Container,

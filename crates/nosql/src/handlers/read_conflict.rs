@@ -1,8 +1,8 @@
 //! `GET` and `DELETE /conflicts/{id}`: there is none.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     call.owner_container()?;

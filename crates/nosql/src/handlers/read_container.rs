@@ -6,11 +6,11 @@ use document::Value;
 use engine::{Charge, Container, Usage};
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::headers;
-use crate::resources::{self, kilobytes};
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::resources::{self, kilobytes};
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.container()?;

@@ -3,10 +3,10 @@
 use engine::Charge;
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::resources;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::resources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let database = call.database()?;

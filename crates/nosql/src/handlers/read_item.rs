@@ -1,9 +1,9 @@
 //! `GET /docs/{id}`: a point read, done on the spot. Where it restarts a countdown (T33), the reply waits for that.
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::items;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::items;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

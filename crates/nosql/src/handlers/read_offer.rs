@@ -2,16 +2,16 @@
 
 use engine::{Charge, Offer};
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::throughput;
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::http::throughput;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     Ok(throughput::offer_reply(&find(call)?, Charge::CATALOG_READ))
 }
 
-/// The offer that the path names.
+/// Returns the offer that the path names.
 pub(crate) fn find(call: &Call) -> Result<Offer, Error> {
     let name = call.head.path.at(1);
     let offer = call.engine().offers().into_iter().find(|offer| offer.rid.to_string() == name);

@@ -5,16 +5,18 @@
 
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{feed, headers, resources};
+use crate::handlers::call::Call;
+use crate::handlers::feed;
+use crate::handlers::resources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     let etag = format!("\"{}-{}\"", container.rid, container.partitions.len());
     if call.head.if_none_match() == Some(etag.as_str()) {
-        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag));
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag).with(headers::ITEM_COUNT, 0));
     }
     let mut body = Vec::new();
     feed::open(&mut body, &container.rid.to_string(), "PartitionKeyRanges");

@@ -3,16 +3,16 @@
 use engine::Charge;
 use hyper::StatusCode;
 
-use crate::belongings::Shelf;
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::subresources::Subresources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let shelf = Shelf::of(call)?;
-    let (owner, name) = (shelf.owner, shelf.name(call));
+    let subresources = Subresources::of(call)?;
+    let (owner, name) = (subresources.owner, subresources.name(call));
     let resource = call.blocking(move |engine| Ok(engine.resource(owner, &name)?)).await?;
-    Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json())
+    Ok(Reply::json(StatusCode::OK, subresources.json(call, &resource).to_json())
         .charged(Charge::CATALOG_READ)
         .etag(resource.etag()))
 }

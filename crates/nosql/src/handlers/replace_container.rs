@@ -3,10 +3,12 @@
 use engine::{Charge, ContainerDefinition, Engine};
 use hyper::StatusCode;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::{headers, json, resources};
+use crate::handlers::call::Call;
+use crate::handlers::resources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
+use crate::protocol::headers;
+use crate::protocol::json;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.container()?;

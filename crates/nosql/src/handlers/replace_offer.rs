@@ -1,13 +1,14 @@
-//! `PUT /offers/{rid}`: another throughput, on condition if the client wants one.
+//! `PUT /offers/{rid}`: changes the throughput, optionally on a condition.
 
 use engine::Charge;
 
 use super::read_offer;
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
-use crate::throughput::{self, Migration};
-use crate::{headers, json};
+use crate::handlers::call::Call;
+use crate::http::response::Reply;
+use crate::http::throughput::{self, Migration};
+use crate::protocol::error::Error;
+use crate::protocol::headers;
+use crate::protocol::json;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let current = read_offer::find(call)?;

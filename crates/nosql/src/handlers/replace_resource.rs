@@ -4,20 +4,21 @@
 use engine::Charge;
 use hyper::StatusCode;
 
-use crate::belongings::Shelf;
-use crate::call::Call;
-use crate::error::Error;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::subresources::Subresources;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let shelf = Shelf::of(call)?;
-    let (owner, name, definition) = (shelf.owner, shelf.name(call), shelf.definition(call)?);
+    let subresources = Subresources::of(call)?;
+    let (owner, name, definition) =
+        (subresources.owner, subresources.name(call), subresources.definition(call)?);
     let precondition = call.head.precondition();
     let work = move |engine: &engine::Engine| {
         Ok(engine.replace_resource(owner, &name, definition, &precondition)?)
     };
     let resource = call.blocking(work).await?;
-    Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json())
+    Ok(Reply::json(StatusCode::OK, subresources.json(call, &resource).to_json())
         .charged(Charge::CATALOG_WRITE)
         .etag(resource.etag()))
 }

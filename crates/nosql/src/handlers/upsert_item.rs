@@ -1,11 +1,11 @@
-//! `POST /docs` with `x-ms-documentdb-is-upsert`: a new item, or a new version of the living one of that id.
+//! `POST /docs` with `x-ms-documentdb-is-upsert`: creates an item, or replaces the one with its id.
 
 use engine::Operation;
 
-use crate::call::Call;
-use crate::error::Error;
-use crate::items;
-use crate::response::Reply;
+use crate::handlers::call::Call;
+use crate::handlers::items;
+use crate::http::response::Reply;
+use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;

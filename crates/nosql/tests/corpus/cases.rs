@@ -70,10 +70,10 @@ pub(crate) fn check_request(data: &[u8]) {
 
 /// Without a signature nothing is done.
 fn check_stranger(service: &Service, request: &Request<Bytes>) {
-    let mut stranger = request.clone();
-    stranger.headers_mut().remove(AUTHORIZATION);
-    let answer = send(service, &stranger);
-    check_answer(&stranger, &answer);
+    let mut unauthenticated = request.clone();
+    unauthenticated.headers_mut().remove(AUTHORIZATION);
+    let answer = send(service, &unauthenticated);
+    check_answer(&unauthenticated, &answer);
     let first = request.uri().path().split('/').find(|segment| !segment.is_empty()).unwrap_or_default();
     let is_open = OPEN.contains(&first) || first.contains('%');
     assert!(is_open || answer.status().is_client_error(), "{request:?} gave {answer:?}");

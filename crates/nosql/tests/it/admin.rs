@@ -159,10 +159,10 @@ async fn t30_forecast_and_dry_run_are_told() {
     assert_eq!(forecast.get("exact"), Some(&Value::Bool(true)));
 
     server.advance(20);
-    for (word, dying, living) in [("20", 1, 3), ("21", 0, 4), ("-1", 0, 4), ("off", 0, 4)] {
+    for (word, expiring, living) in [("20", 1, 3), ("21", 0, 4), ("-1", 0, 4), ("off", 0, 4)] {
         let dry_run = show(&format!("defaultTtl={word}")).await.expect_status(200).member("dryRun");
         let figures = ["dyingAtOnce", "livingThen"].map(|name| items(dry_run.get(name).unwrap()));
-        assert_eq!(figures, [dying, living], "{word}");
+        assert_eq!(figures, [expiring, living], "{word}");
     }
     for query in [
         "forecast=week",
@@ -176,7 +176,7 @@ async fn t30_forecast_and_dry_run_are_told() {
     }
 }
 
-/// T23: figures for Prometheus; names of containers only for whoever has the key.
+/// T23: figures for Prometheus; names of containers only with the key.
 #[tokio::test]
 async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23() {
     let server = Server::with_container("\"defaultTtl\":10").await;

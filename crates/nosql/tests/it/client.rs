@@ -9,7 +9,7 @@ use std::time::Duration;
 use account::{Key, Keyring};
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
-use nosql::{Doors, Limits, Service, Tls};
+use nosql::{AdminHooks, Limits, Service, Tls};
 use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -64,8 +64,8 @@ impl Server {
     }
 
     /// A server to which more is lent than an engine.
-    pub(crate) async fn with_doors(doors: Doors) -> Server {
-        Server::with(Limits::default(), true, |service| service.with_doors(doors)).await
+    pub(crate) async fn with_admin_hooks(hooks: AdminHooks) -> Server {
+        Server::with(Limits::default(), true, |service| service.with_admin_hooks(hooks)).await
     }
 
     /// A server that does only so much at once, over an engine with such options.

@@ -5,7 +5,7 @@ use engine::Verifier;
 
 use crate::client::{Reply, Server};
 
-async fn wish(server: &Server, body: &str) -> Reply {
+async fn set_lifecycle(server: &Server, body: &str) -> Reply {
     server.admin("PATCH", "/_bolide/ttl/db/c", body).send().await
 }
 
@@ -20,9 +20,9 @@ async fn show(server: &Server) -> Reply {
 #[tokio::test]
 async fn t32_an_archive_is_wished_for_and_told_of() {
     let server = Server::with_container("\"defaultTtl\":10").await;
-    let refused = wish(&server, r#"{"archive":{"directory":"../../etc"}}"#).await;
+    let refused = set_lifecycle(&server, r#"{"archive":{"directory":"../../etc"}}"#).await;
     assert!(refused.expect_error(400, 0, "BadRequest").message().contains("'archive' must be"));
-    wish(&server, r#"{"archive":{"directory":"cold"}}"#).await.expect_status(200);
+    set_lifecycle(&server, r#"{"archive":{"directory":"cold"}}"#).await.expect_status(200);
     for id in ["1", "2"] {
         server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
     }
@@ -56,7 +56,7 @@ async fn t32_an_archive_is_wished_for_and_told_of() {
         (archive.get("failure"), archive.get("directory")),
         (Some(&Value::Null), Some(&Value::String("cold".into())))
     );
-    let off = wish(&server, r#"{"archive":null}"#).await.expect_status(200);
+    let off = set_lifecycle(&server, r#"{"archive":null}"#).await.expect_status(200);
     assert_eq!(off.member("archive"), Value::Null);
     server.delete("/dbs/db/colls/c").send().await.expect_status(204);
 }
@@ -64,8 +64,8 @@ async fn t32_an_archive_is_wished_for_and_told_of() {
 #[tokio::test]
 async fn a_deletion_record_is_exported_and_outlives_its_container() {
     let server = Server::with_container("\"defaultTtl\":10").await;
-    wish(&server, r#"{"deletionRecord":1}"#).await.expect_error(400, 0, "BadRequest");
-    let on = wish(&server, r#"{"deletionRecord":true}"#).await.expect_status(200);
+    set_lifecycle(&server, r#"{"deletionRecord":1}"#).await.expect_error(400, 0, "BadRequest");
+    let on = set_lifecycle(&server, r#"{"deletionRecord":true}"#).await.expect_status(200);
     assert_eq!(on.member("wishes").get("deletionRecord"), Some(&Value::Bool(true)));
     for id in ["1", "2", "3"] {
         server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);

@@ -204,12 +204,12 @@ async fn connections_beyond_the_cap_are_closed_and_free_places_are_used_again() 
         stream
     };
     let alive = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
-    let mut stranger = asked(alive).await;
+    let mut unauthenticated = asked(alive).await;
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(asked(&server.get("/").keep_alive()).await);
     }
-    let end = timeout(PATIENCE, stranger.read_to_end(&mut Vec::new())).await;
+    let end = timeout(PATIENCE, unauthenticated.read_to_end(&mut Vec::new())).await;
     assert!(end.is_ok(), "a stranger makes way");
     let answer = exchange(server.address, alive).await;
     assert!(answer.is_empty(), "who is known stays");

@@ -185,11 +185,11 @@ async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
         peers.push(flood(&server, "/dbs", 250).await);
     }
     // Eight are answered at once; the others are read slowly, since a window may come with them.
-    while load.strangers().bytes < 40 * 8 * STREAM_BYTES {
+    while load.unauthenticated().bytes < 40 * 8 * STREAM_BYTES {
         tokio::task::yield_now().await;
     }
     assert_eq!(load.held_bytes(), 0);
-    assert_eq!(load.check_room(tenant(Kind::Primary), Work::Query), Ok(()));
+    assert_eq!(load.check_memory(tenant(Kind::Primary), Work::Query), Ok(()));
     for id in 0..10 {
         server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
         server.query("SELECT * FROM c").await.expect_status(200);
@@ -199,7 +199,7 @@ async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
         let ended = timeout(PATIENCE, peer.read_to_end(&mut Vec::new())).await;
         assert!(ended.is_ok(), "who grants no window and wants ever more is cut off");
     }
-    assert_eq!((load.strangers().cut_off, load.strangers().bytes), (40, 0));
+    assert_eq!((load.unauthenticated().cut_off, load.unauthenticated().bytes), (40, 0));
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_peer_without_a_key_whose_window_comes_behind_its_requests_is_answered
             }
         }
     }
-    assert_eq!((heads, load.strangers().cut_off), (9, 0));
+    assert_eq!((heads, load.unauthenticated().cut_off), (9, 0));
 }
 
 /// So many requests at once on a new connection, whose answers are read; the first byte of the head of each answer.
@@ -264,7 +264,7 @@ async fn a_burst_of_requests_on_a_new_connection_is_answered_with_a_key_and_with
         let refused = burst(&server, 200, None, block).await;
         assert!(refused.iter().all(|status| *status != OK), "{refused:?}");
     }
-    assert_eq!(load.strangers().cut_off, 0, "who reads its answers is not cut off");
+    assert_eq!(load.unauthenticated().cut_off, 0, "who reads its answers is not cut off");
 }
 
 #[tokio::test]

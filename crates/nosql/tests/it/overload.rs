@@ -36,7 +36,7 @@ async fn what_gets_no_turn_is_told_when_to_come_back() {
     server.read("a", "1").await.expect_status(200);
     server.create("a", r#"{"id":"2","pk":"a"}"#).await.expect_status(201);
     server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
-    assert_eq!(load.figures(Work::Query).shed, 2);
+    assert_eq!(load.stats(Work::Query).shed, 2);
     drop(taken);
     server.query("SELECT * FROM c").await.expect_status(200);
 
@@ -150,7 +150,7 @@ async fn a_greedy_key_does_not_hold_up_the_queries_of_another() {
     while let Ok(permit) = load.enter(greedy, Work::Query).await {
         permits.push(permit);
     }
-    assert_eq!((permits.len(), load.figures(Work::Query).shed), (6, 1), "it has its share and no more");
+    assert_eq!((permits.len(), load.stats(Work::Query).shed), (6, 1), "it has its share and no more");
     for _ in 0..8 {
         server.query("SELECT * FROM c").await.expect_status(200);
     }
@@ -183,7 +183,7 @@ async fn a_server_that_refuses_honest_work_is_not_ready_until_it_does_it_again()
 /// Applications open many connections at once and authenticate on each; strangers of the same address do not keep them out.
 #[tokio::test]
 async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_silent_one() {
-    let load = Arc::new(Admission::new(Bounds { strangers_of_address: 3, ..Bounds::default() }));
+    let load = Arc::new(Admission::new(Bounds { unauthenticated_per_address: 3, ..Bounds::default() }));
     let server = server(&load).await;
     let signed = server.get("/dbs/db").keep_alive();
     let alive = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -197,13 +197,13 @@ async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_sil
         assert!(is_answered(&mut stream, &signed).await);
         known.push(stream);
     }
-    until(|| load.strangers().connections == 0).await;
+    until(|| load.unauthenticated().connections == 0).await;
     let mut probe = connect().await;
     assert!(is_answered(&mut probe, alive).await);
     let mut silent = connect().await;
-    until(|| load.strangers().connections == 2).await;
+    until(|| load.unauthenticated().connections == 2).await;
     let _others = [connect().await, connect().await];
-    until(|| load.strangers().cut_off == 1).await;
+    until(|| load.unauthenticated().cut_off == 1).await;
     assert!(!matches!(silent.read(&mut [0]).await, Ok(1..)), "the oldest that has said nothing is closed");
     assert!(is_answered(&mut probe, alive).await, "one that was answered is not");
     for stream in &mut known {

@@ -117,8 +117,8 @@ async fn a_refused_request_restarts_no_countdown_t33() {
     refuse(get("throttled").send().await, 429);
 
     server.advance(6);
-    let holder = server.engine.holder(engine::Api::NoSql, "db", "c").unwrap();
-    let seen = server.engine.browse(&holder, None, 10_000).unwrap();
+    let owner = server.engine.owner(engine::Api::NoSql, "db", "c").unwrap();
+    let seen = server.engine.browse(&owner, None, 10_000).unwrap();
     let id = |address: &ItemAddress| match address {
         ItemAddress::Id(_, id) => id.clone(),
         other @ ItemAddress::DocumentId(_) => panic!("{other:?}"),
@@ -179,5 +179,5 @@ async fn pages_pass_admission_control_like_every_request() {
     drop(body);
     let form = server.post("/_explorer/sign-in", &"x".repeat(60_000)).unsigned();
     form.send().await.expect_status(200);
-    assert_eq!((load.figures(Work::Query).working, load.held_bytes()), (0, 0));
+    assert_eq!((load.stats(Work::Query).working, load.held_bytes()), (0, 0));
 }

@@ -5,22 +5,26 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use document::Value;
-use nosql::{Again, Doors, Made, Reset};
+use nosql::{AdminHooks, CreatedData, InitialData, Reset};
 
 use crate::client::Server;
 
 struct Promise(Result<usize, &'static str>);
 
-impl Again for Promise {
-    fn make(&self) -> Pin<Box<dyn Future<Output = Result<Made, String>> + Send + '_>> {
-        let made = |items| Made { names: vec!["database 'a'".to_owned()], items };
+impl InitialData for Promise {
+    fn make(&self) -> Pin<Box<dyn Future<Output = Result<CreatedData, String>> + Send + '_>> {
+        let made = |items| CreatedData { names: vec!["database 'a'".to_owned()], items };
         Box::pin(async move { self.0.map(made).map_err(str::to_owned) })
     }
 }
 
-async fn server(again: Option<Result<usize, &'static str>>) -> Server {
-    let again = again.map(|outcome| Arc::new(Promise(outcome)) as Arc<dyn Again>);
-    let server = Server::with_doors(Doors { reset: Reset::Allowed { again }, ..Doors::default() }).await;
+async fn server(initial_data: Option<Result<usize, &'static str>>) -> Server {
+    let initial_data = initial_data.map(|outcome| Arc::new(Promise(outcome)) as Arc<dyn InitialData>);
+    let server = Server::with_admin_hooks(AdminHooks {
+        reset: Reset::Allowed { initial_data },
+        ..AdminHooks::default()
+    })
+    .await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     server.create_container("c", "").await.expect_status(201);
     server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);

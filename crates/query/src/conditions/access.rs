@@ -1,7 +1,7 @@
-//! What a filter allows to look up by name: ids, partition keys, write times.
+//! The lookups by id, partition key and write time that a filter allows.
 //!
-//! These are found in entries that every container keeps, whatever its indexing policy. The answer is a box around
-//! the matching items, never smaller than them.
+//! Every container keeps entries for these, whatever its indexing policy. The result is a bounding box of the
+//! matching items, never smaller than them.
 //!
 //! ```text
 //! (c.id = 'a' AND c.pk = 1) OR (c.id = 'b' AND c.pk = 2)
@@ -18,18 +18,18 @@ use super::filter::{Scope, is_condition};
 use crate::evaluate::compare;
 use crate::logical::{Comparison, Expression, Query, Segment};
 
-/// Partition keys beyond which looking each of them up is no better than reading through.
+/// The number of partition keys beyond which a scan is no worse than a lookup of each.
 const MAX_KEYS: usize = 4096;
 
-/// A box around every item that can match.
+/// A bounding box of all items that can match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Access {
-    /// The ids that can match, sorted; `None` is any.
+    /// The ids that can match, sorted; `None` means any.
     pub ids: Option<Vec<String>>,
-    /// The partition keys that can match, each once; `None` is any. Of a hierarchical key these may be
-    /// prefixes, all of one length.
+    /// The partition keys that can match, each once; `None` means any. They may be prefixes of a hierarchical key,
+    /// all of one length.
     pub keys: Option<Vec<PartitionKey>>,
-    /// When matching items can have been written.
+    /// The range of write times of matching items.
     pub stamps: Stamps,
 }
 
@@ -43,12 +43,12 @@ pub struct Stamps {
 }
 
 impl Access {
-    /// Whether nothing can match.
+    /// Returns `true` if nothing can match.
     pub fn is_nothing(&self) -> bool {
         self.ids.as_ref().is_some_and(Vec::is_empty) || self.keys.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Whether an item lies inside the box.
+    /// Returns `true` if an item lies inside the box.
     pub fn contains(&self, id: &str, key: &PartitionKey, stamp: u64) -> bool {
         self.ids.as_ref().is_none_or(|ids| ids.binary_search_by(|known| known.as_str().cmp(id)).is_ok())
             && self.keys.as_ref().is_none_or(|keys| keys.iter().any(|known| known.is_prefix_of(key)))
@@ -57,7 +57,7 @@ impl Access {
     }
 }
 
-/// The box around the items that a query can match in a container with this partition key.
+/// Returns the bounding box of the items that a query can match in a container with this partition key.
 pub(super) fn access(query: &Query, key: &PartitionKeyDefinition) -> Access {
     if let Some(inner) = &query.nested {
         return access(inner, key);
@@ -83,7 +83,7 @@ pub(super) fn access(query: &Query, key: &PartitionKeyDefinition) -> Access {
 /// The parts of a partition key that can match at one level.
 type Parts = BTreeSet<KeyPart>;
 
-/// The box while it is being computed; nothing at all is `None` of `Option<Bounds>`.
+/// The box while it is being computed; `None` of `Option<Bounds>` is the empty box.
 #[derive(Debug, Clone)]
 struct Bounds {
     ids: Option<BTreeSet<String>>,
@@ -113,7 +113,7 @@ impl Analysis {
         Bounds { ids: None, parts: vec![None; self.key_paths.len()], stamps: (0, u64::MAX) }
     }
 
-    /// The box around the items for which the expression is exactly `wanted`.
+    /// Returns the bounding box of the items for which the expression is exactly `wanted`.
     fn bounds(&self, expression: &Expression, wanted: bool) -> Option<Bounds> {
         match expression {
             Expression::Not(inner) => self.bounds(inner, !wanted),
@@ -177,7 +177,7 @@ impl Analysis {
         bounds
     }
 
-    /// Where `left operator right` is true.
+    /// Returns where `left operator right` is true.
     fn comparison(&self, operator: Comparison, left: &Expression, right: &Expression) -> Option<Bounds> {
         match (left, right) {
             (Expression::Undefined, _) | (_, Expression::Undefined) => None,
@@ -204,10 +204,10 @@ impl Analysis {
         }
     }
 
-    /// Where the property at `path` stands in this relation to a constant.
+    /// Returns where the property at `path` stands in this relation to a constant.
     fn path(&self, operator: Comparison, slot: usize, segments: &[Segment], value: &Value) -> Option<Bounds> {
         let mut bounds = self.everything();
-        let place = self.scope.place(slot, segments);
+        let place = self.scope.item_path(slot, segments);
         if let Some([Step::Name(name)]) = place.as_ref().map(|place| place.path.as_slice()) {
             match (name.as_str(), operator, value) {
                 ("id", Comparison::Equal, Value::String(id)) => {
@@ -228,10 +228,10 @@ impl Analysis {
         }
     }
 
-    /// The items that have this part wherever the place is a path of the partition key.
+    /// Returns the items that have this part wherever the place is a path of the partition key.
     fn with_key_part(&self, slot: usize, segments: &[Segment], part: &KeyPart) -> Bounds {
         let mut bounds = self.everything();
-        let place = self.scope.place(slot, segments);
+        let place = self.scope.item_path(slot, segments);
         for (level, key_path) in self.key_paths.iter().enumerate() {
             if place.as_ref().is_some_and(|place| place.path == *key_path) {
                 bounds.parts[level] = Some(Parts::from([part.clone()]));
@@ -241,7 +241,7 @@ impl Analysis {
     }
 }
 
-/// The seconds that stand in this relation to a constant.
+/// Returns the seconds that stand in this relation to a constant.
 fn stamps(operator: Comparison, value: &Value) -> Option<(u64, u64)> {
     // Wide enough for every bound next to an i64, and `as` saturates for the doubles far outside.
     let (floor, ceiling) = match value {
@@ -304,7 +304,7 @@ fn intersection(one: Option<Bounds>, other: Option<Bounds>) -> Option<Bounds> {
     (!empty).then_some(one)
 }
 
-/// All combinations of the known parts, down to the first level that is not known.
+/// Returns all combinations of the known parts, down to the first level that is not known.
 fn keys(parts: &[Option<Parts>]) -> Option<Vec<PartitionKey>> {
     let mut keys: Vec<Vec<KeyPart>> = vec![Vec::new()];
     for parts in parts.iter().map_while(Option::as_ref) {

@@ -1,26 +1,26 @@
-//! Conditions on what lies in arrays: `JOIN`, `EXISTS`, `ARRAY_CONTAINS`, and equality with whole arrays and objects.
+//! Conditions on elements of arrays: `JOIN`, `EXISTS`, `ARRAY_CONTAINS`, and equality with whole arrays and objects.
 //!
 //! The index has the scalars of all elements of an array under one path, so it knows that *some* element has a value.
-//! A row of `JOIN` is some element; what `AND` says of one row may be said of the item piece by piece, which is a
-//! superset; only where a single piece remains is it exact.
+//! A row of `JOIN` is some element; the conditions that `AND` puts on one row are put on the item one by one, which
+//! is a superset; the result is only exact if a single condition remains.
 
 use document::Value;
 
-use super::combine::{Draft, Found, NOBODY, all, any};
-use super::filter::{Place, Scope, stands};
-use super::interval::Standing;
+use super::combine::{DerivedCondition, Draft, UNBOUND, all, any};
+use super::filter::{ItemPath, Scope, leaf};
+use super::interval::ValueSet;
 use super::{Step, is_single};
 use crate::logical::{Expression, Projection, Query, Rows, Source, SubqueryKind};
 
-/// Values inside a constant array or object that are looked up; the rest is left to the filter.
+/// The number of values inside a constant array or object that are looked up; the filter checks the rest.
 const VALUES_MAX: usize = 16;
 
-/// Binds the slots of `FROM` and says what must be there for a row.
-pub(super) fn enter(scope: &mut Scope, sources: &[Source]) -> Found {
+/// Binds the slots of `FROM` and returns the condition under which there is a row.
+pub(super) fn enter(scope: &mut Scope, sources: &[Source]) -> DerivedCondition {
     let mut found = Vec::new();
     for source in sources {
         let row = match &source.rows {
-            Rows::Value(Expression::Path { slot, segments }) => scope.place(*slot, segments),
+            Rows::Value(Expression::Path { slot, segments }) => scope.item_path(*slot, segments),
             Rows::Value(_) => None,
             Rows::Subquery(query) => inside(scope, query, |scope, sources, filter| {
                 found.extend([sources, filter]);
@@ -28,50 +28,56 @@ pub(super) fn enter(scope: &mut Scope, sources: &[Source]) -> Found {
             }),
         };
         let row = row.map(|row| {
-            let (row, there) = bind(scope, row, source.iterates);
-            found.push(there);
+            let (row, present) = bind(scope, row, source.iterates);
+            found.push(present);
             row
         });
         scope.slots.resize(source.slot, None);
         scope.slots.push(row);
     }
-    if sources.is_empty() { Found::constant(true) } else { all(found).at_most() }
+    if sources.is_empty() { DerivedCondition::constant(true) } else { all(found).at_most() }
 }
 
-/// What a slot stands for whose rows are the values in a place, and what must be there for a row.
-fn bind(scope: &mut Scope, mut row: Place, iterates: bool) -> (Place, Found) {
-    let standing = if iterates { Standing::array() } else { Standing::defined() };
-    let there = if is_single(&row.path) { stands(row.clone(), standing) } else { Found::unknown() };
+/// Returns the path that a slot stands for whose rows are the values at a path, and the condition under which there
+/// is a row.
+fn bind(scope: &mut Scope, mut row: ItemPath, iterates: bool) -> (ItemPath, DerivedCondition) {
+    let values = if iterates { ValueSet::array() } else { ValueSet::defined() };
+    let present = if is_single(&row.path) { leaf(row.clone(), values) } else { DerivedCondition::unknown() };
     if iterates {
         row.path.push(Step::Each);
     }
     if !is_single(&row.path) {
-        // Within its row a name is one value, whatever it was before.
-        row.binding = scope.fresh();
+        // Within its row a name stands for one value.
+        row.binding = scope.new_binding();
     }
-    row.there = true;
-    (row, there)
+    row.present = true;
+    (row, present)
 }
 
-/// The place of a subquery's rows.
-fn projected(scope: &Scope, select: &Projection) -> Option<Place> {
+/// Returns the path of a subquery's rows.
+fn projected(scope: &Scope, select: &Projection) -> Option<ItemPath> {
     match select {
-        Projection::Value(Expression::Path { slot, segments }) => scope.place(*slot, segments),
+        Projection::Value(Expression::Path { slot, segments }) => scope.item_path(*slot, segments),
         _ => None,
     }
 }
 
-/// Goes into a subquery and tells what its sources and its filter must hold for it to have a row; its slots are seen
-/// only meanwhile.
-fn inside<T>(scope: &mut Scope, query: &Query, look: impl FnOnce(&mut Scope, Found, Found) -> T) -> T {
+/// Calls `look` with the conditions under which the sources and the filter of a subquery yield a row. Its slots are
+/// only visible during the call.
+fn inside<T>(
+    scope: &mut Scope,
+    query: &Query,
+    look: impl FnOnce(&mut Scope, DerivedCondition, DerivedCondition) -> T,
+) -> T {
     let outer = scope.slots.clone();
     let sources = enter(scope, &query.sources);
-    let filter = query.filter.as_ref().map_or(Found::constant(true), |filter| scope.holds(filter, true));
+    let filter =
+        query.filter.as_ref().map_or(DerivedCondition::constant(true), |filter| scope.holds(filter, true));
     let answer = if query.nested.is_some() || (!query.aggregates.is_empty() && query.group_by.is_empty()) {
         // Aggregates of no rows are a row.
-        look(scope, Found::unknown(), Found::unknown())
+        look(scope, DerivedCondition::unknown(), DerivedCondition::unknown())
     } else if query.take == Some(0) {
-        look(scope, Found::constant(false), Found::constant(false))
+        look(scope, DerivedCondition::constant(false), DerivedCondition::constant(false))
     } else {
         look(scope, sources, filter)
     };
@@ -79,10 +85,15 @@ fn inside<T>(scope: &mut Scope, query: &Query, look: impl FnOnce(&mut Scope, Fou
     answer
 }
 
-/// Where a subquery is exactly `wanted`.
-pub(super) fn subquery(scope: &mut Scope, kind: SubqueryKind, query: &Query, wanted: bool) -> Found {
+/// Returns the condition under which a subquery is exactly `wanted`.
+pub(super) fn subquery(
+    scope: &mut Scope,
+    kind: SubqueryKind,
+    query: &Query,
+    wanted: bool,
+) -> DerivedCondition {
     if kind != SubqueryKind::Exists || !wanted {
-        return Found::unknown();
+        return DerivedCondition::unknown();
     }
     inside(scope, query, |scope, sources, filter| {
         let element = only_element(scope, query);
@@ -90,13 +101,13 @@ pub(super) fn subquery(scope: &mut Scope, kind: SubqueryKind, query: &Query, wan
             (&filter.draft, element),
             (Draft::Leaf { binding, .. }, Some(element)) if *binding == element.binding && element.exact
         );
-        // A fitting element is a row, and it says already that there is an array.
+        // A matching element is a row, and implies that there is an array.
         if about_it && filter.exact { filter } else { all([sources, filter]).at_most() }
     })
 }
 
-/// The element that `EXISTS (SELECT ... FROM x IN c.a WHERE ...)` looks for, if that is all the subquery does.
-fn only_element(scope: &Scope, query: &Query) -> Option<Place> {
+/// Returns the element that `EXISTS (SELECT ... FROM x IN c.a WHERE ...)` looks for, if that is all the subquery does.
+fn only_element(scope: &Scope, query: &Query) -> Option<ItemPath> {
     let [source @ Source { iterates: true, rows: Rows::Value(_), .. }] = query.sources.as_slice() else {
         return None;
     };
@@ -109,74 +120,81 @@ fn only_element(scope: &Scope, query: &Query) -> Option<Place> {
     if is_defined && plain { scope.slots.get(source.slot)?.clone() } else { None }
 }
 
-/// Where `ARRAY_CONTAINS(array, values...)` and its like are true.
-pub(super) fn contains(scope: &mut Scope, name: &str, array: &Expression, values: &[Expression]) -> Found {
+/// Returns the condition under which `ARRAY_CONTAINS(array, values...)` and similar functions are true.
+pub(super) fn contains(
+    scope: &mut Scope,
+    name: &str,
+    array: &Expression,
+    values: &[Expression],
+) -> DerivedCondition {
     match (array, values) {
         (Expression::Path { slot, segments }, _) => {
-            let Some(mut element) = scope.place(*slot, segments) else { return Found::unknown() };
+            let Some(mut element) = scope.item_path(*slot, segments) else {
+                return DerivedCondition::unknown();
+            };
             element.path.push(Step::Each);
-            element.binding = NOBODY;
+            element.binding = UNBOUND;
             in_array(name, &element, values)
         }
-        // A list of constants: the other way to write `IN`.
+        // With a list of constants it is another form of `IN`.
         (Expression::Literal(Value::Array(list)), [Expression::Path { slot, segments }])
             if name == "ARRAY_CONTAINS" =>
         {
-            let Some(place) = scope.place(*slot, segments) else { return Found::unknown() };
+            let Some(place) = scope.item_path(*slot, segments) else { return DerivedCondition::unknown() };
             any(list.iter().map(|value| equals(place.clone(), value)))
         }
-        _ => Found::unknown(),
+        _ => DerivedCondition::unknown(),
     }
 }
 
-fn in_array(name: &str, element: &Place, values: &[Expression]) -> Found {
+fn in_array(name: &str, element: &ItemPath, values: &[Expression]) -> DerivedCondition {
     let one = |value: &Expression| match value {
         Expression::Literal(value) => equals(element.clone(), value),
-        _ => Found::unknown(),
+        _ => DerivedCondition::unknown(),
     };
     match (name, values) {
-        // With a flag only some members of an object need to be equal, those that are given.
+        // With a flag only the given members of an object need to be equal.
         ("ARRAY_CONTAINS", [value] | [value, Expression::Literal(Value::Bool(_))]) => one(value),
         ("ARRAY_CONTAINS_ANY", values) => any(values.iter().map(one)).at_most(),
         ("ARRAY_CONTAINS_ALL", values) => all(values.iter().map(one)).at_most(),
-        _ => Found::unknown(),
+        _ => DerivedCondition::unknown(),
     }
 }
 
-fn equals(place: Place, value: &Value) -> Found {
+fn equals(place: ItemPath, value: &Value) -> DerivedCondition {
     match value {
         Value::Array(_) | Value::Object(_) => holds_value(place, value),
-        scalar => stands(place, Standing::point(scalar.view())),
+        scalar => leaf(place, ValueSet::point(scalar.view())),
     }
 }
 
-/// The type of a constant array or object.
-fn shape(value: &Value) -> Standing {
-    if matches!(value, Value::Array(_)) { Standing::array() } else { Standing::object() }
+/// Returns the type of a constant array or object.
+fn shape(value: &Value) -> ValueSet {
+    if matches!(value, Value::Array(_)) { ValueSet::array() } else { ValueSet::object() }
 }
 
-/// Where a place holds something, but not this array or object.
-pub(super) fn holds_other(place: Place, value: &Value) -> Found {
+/// Returns the condition that the value at a path is defined and not this array or object.
+pub(super) fn holds_other(place: ItemPath, value: &Value) -> DerivedCondition {
     let shape = shape(value);
-    let another_type = shape.complement().intersect(&Standing::defined());
-    any([stands(place.clone(), another_type), stands(place, shape).at_most()])
+    let another_type = shape.complement().intersect(&ValueSet::defined());
+    any([leaf(place.clone(), another_type), leaf(place, shape).at_most()])
 }
 
-/// Where a place holds this array or object, or at least what is in it.
-pub(super) fn holds_value(place: Place, value: &Value) -> Found {
+/// Returns the condition that the value at a path is this array or object, or at least has its values.
+pub(super) fn holds_value(place: ItemPath, value: &Value) -> DerivedCondition {
     let mut found = Vec::new();
     if is_single(&place.path) {
-        found.push(stands(place.clone(), shape(value)));
+        found.push(leaf(place.clone(), shape(value)));
     }
     gather(place, value, &mut found);
     all(found).at_most()
 }
 
-fn gather(place: Place, value: &Value, found: &mut Vec<Found>) {
+fn gather(place: ItemPath, value: &Value, found: &mut Vec<DerivedCondition>) {
     let within = |step: Step| {
         let mut within = place.clone();
         if step == Step::Each {
-            within.binding = NOBODY;
+            within.binding = UNBOUND;
         }
         within.path.push(step);
         within
@@ -192,7 +210,7 @@ fn gather(place: Place, value: &Value, found: &mut Vec<Found>) {
                 gather(within(Step::Name(name.to_owned())), member, found);
             }
         }
-        scalar if found.len() < VALUES_MAX => found.push(stands(place, Standing::point(scalar.view()))),
+        scalar if found.len() < VALUES_MAX => found.push(leaf(place, ValueSet::point(scalar.view()))),
         _ => {}
     }
 }

@@ -1,67 +1,67 @@
-//! `AND` and `OR` of conditions, with all that is said about one place gathered into one leaf.
+//! `AND` and `OR` of conditions; the conditions on one path are merged into one leaf.
 //!
-//! Two statements about one place may be merged by `AND` only if they are about one and the same value. A property is
-//! one value, and so is a name bound by `JOIN` within its row; but `ARRAY_CONTAINS(c.a, 1) AND ARRAY_CONTAINS(c.a, 2)`
-//! speaks of two elements. A *binding* tells them apart: each row scope has numbers of its own. `OR` merges always: one
-//! element in the first range or one in the second is one element in either.
+//! Two conditions on one path may be merged by `AND` only if they are about the same value. A property is one value,
+//! and so is a name bound by `JOIN` within its row; but `ARRAY_CONTAINS(c.a, 1) AND ARRAY_CONTAINS(c.a, 2)` is about
+//! two elements. A *binding* distinguishes them: each row scope has its own numbers. `OR` always merges: one element in
+//! the first range or one in the second is one element in either.
 
 use std::collections::BTreeMap;
 
-use super::interval::Standing;
+use super::interval::ValueSet;
 use super::{Condition, Leaf, Step, is_single};
 
-/// Who a statement is about: 0 for the item itself, a number of its own for everything that is one of many.
+/// The value that a condition is about: 0 for the item itself, a distinct number for each element of an array.
 pub(super) type Binding = usize;
 
 /// The binding of properties.
 pub(super) const ITEM: Binding = 0;
 
-/// The binding of a statement about no value in particular: nothing more can be said of the same.
-pub(super) const NOBODY: Binding = usize::MAX;
+/// The binding of a condition on no particular value: it is never merged by `AND`.
+pub(super) const UNBOUND: Binding = usize::MAX;
 
-/// Ranges that are told apart in one place; with more of them the narrow gaps are let go. Every level of a nested
-/// filter goes over them again, so this bounds what a short text full of constants can cost.
+/// The most ranges of one leaf; beyond that the narrowest gaps are closed. Every level of a nested filter processes
+/// them again, so this bounds the cost of a short text full of constants.
 const INTERVALS_MAX: usize = 16_384;
 
-/// A condition in the making.
+/// A condition under construction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Draft {
     Everything,
     Nothing,
-    Leaf { path: Vec<Step>, binding: Binding, standing: Standing },
+    Leaf { path: Vec<Step>, binding: Binding, values: ValueSet },
     All(Vec<Draft>),
     Any(Vec<Draft>),
 }
 
-/// A draft and whether it is exactly what was meant.
+/// A draft, and whether it is equivalent to the expression it was derived from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct DerivedCondition {
     pub(super) draft: Draft,
     pub(super) exact: bool,
 }
 
-impl Found {
-    /// Nothing is known.
-    pub(super) fn unknown() -> Found {
-        Found { draft: Draft::Everything, exact: false }
+impl DerivedCondition {
+    /// Returns the condition of an expression of which nothing is known.
+    pub(super) fn unknown() -> DerivedCondition {
+        DerivedCondition { draft: Draft::Everything, exact: false }
     }
 
-    /// It is always so, or never.
-    pub(super) fn constant(holds: bool) -> Found {
-        Found { draft: if holds { Draft::Everything } else { Draft::Nothing }, exact: true }
+    /// Returns a condition that always holds, or never.
+    pub(super) fn constant(holds: bool) -> DerivedCondition {
+        DerivedCondition { draft: if holds { Draft::Everything } else { Draft::Nothing }, exact: true }
     }
 
-    pub(super) fn at_most(self) -> Found {
-        // Nothing is a superset of nothing only.
-        Found { exact: self.draft == Draft::Nothing, ..self }
+    pub(super) fn at_most(self) -> DerivedCondition {
+        // The only subset of nothing is nothing.
+        DerivedCondition { exact: self.draft == Draft::Nothing, ..self }
     }
 }
 
-/// Where all of these hold.
-pub(super) fn all(parts: impl IntoIterator<Item = Found>) -> Found {
+/// Returns the conjunction.
+pub(super) fn all(parts: impl IntoIterator<Item = DerivedCondition>) -> DerivedCondition {
     let mut exact = true;
-    // Gathered first and merged at once: one by one, each merge would copy all that is known by then.
-    let mut leaves: BTreeMap<(Vec<Step>, Binding), Vec<Standing>> = BTreeMap::new();
+    // Collected first and merged at once: merging one by one would copy the intermediate result each time.
+    let mut leaves: BTreeMap<(Vec<Step>, Binding), Vec<ValueSet>> = BTreeMap::new();
     let mut others = Vec::new();
     let mut waiting: Vec<Draft> = Vec::new();
     for part in parts {
@@ -70,32 +70,32 @@ pub(super) fn all(parts: impl IntoIterator<Item = Found>) -> Found {
         while let Some(draft) = waiting.pop() {
             match draft {
                 Draft::Everything => {}
-                Draft::Nothing => return Found::constant(false),
+                Draft::Nothing => return DerivedCondition::constant(false),
                 Draft::All(parts) => waiting.extend(parts),
-                Draft::Any(_) | Draft::Leaf { binding: NOBODY, .. } => others.push(draft),
-                Draft::Leaf { path, binding, standing } => {
-                    leaves.entry((path, binding)).or_default().push(standing);
+                Draft::Any(_) | Draft::Leaf { binding: UNBOUND, .. } => others.push(draft),
+                Draft::Leaf { path, binding, values } => {
+                    leaves.entry((path, binding)).or_default().push(values);
                 }
             }
         }
     }
     let mut parts = Vec::with_capacity(leaves.len() + others.len());
     for ((path, binding), standings) in leaves {
-        let mut standing = Standing::intersection(standings);
-        if standing.is_nothing() {
-            return Found::constant(false);
+        let mut values = ValueSet::intersection(standings);
+        if values.is_nothing() {
+            return DerivedCondition::constant(false);
         }
-        exact &= !standing.widen(INTERVALS_MAX);
-        parts.push(Draft::Leaf { path, binding, standing });
+        exact &= !values.widen(INTERVALS_MAX);
+        parts.push(Draft::Leaf { path, binding, values });
     }
     parts.extend(others);
-    Found { draft: wrap(parts, Draft::Everything, Draft::All), exact }
+    DerivedCondition { draft: wrap(parts, Draft::Everything, Draft::All), exact }
 }
 
-/// Where at least one of these holds.
-pub(super) fn any(parts: impl IntoIterator<Item = Found>) -> Found {
+/// Returns the disjunction.
+pub(super) fn any(parts: impl IntoIterator<Item = DerivedCondition>) -> DerivedCondition {
     let mut exact = true;
-    let mut leaves: BTreeMap<Vec<Step>, (Binding, Vec<Standing>)> = BTreeMap::new();
+    let mut leaves: BTreeMap<Vec<Step>, (Binding, Vec<ValueSet>)> = BTreeMap::new();
     let mut others = Vec::new();
     let mut waiting: Vec<Draft> = Vec::new();
     for part in parts {
@@ -103,35 +103,35 @@ pub(super) fn any(parts: impl IntoIterator<Item = Found>) -> Found {
         waiting.push(part.draft);
         while let Some(draft) = waiting.pop() {
             match draft {
-                Draft::Everything => return Found { draft: Draft::Everything, exact: part.exact },
+                Draft::Everything => return DerivedCondition { draft: Draft::Everything, exact: part.exact },
                 Draft::Nothing => {}
                 Draft::Any(parts) => waiting.extend(parts),
                 Draft::All(_) => others.push(draft),
-                Draft::Leaf { path, binding, standing } => {
+                Draft::Leaf { path, binding, values } => {
                     let known = leaves.entry(path).or_insert((binding, Vec::new()));
                     if known.0 != binding {
-                        known.0 = NOBODY;
+                        known.0 = UNBOUND;
                     }
-                    known.1.push(standing);
+                    known.1.push(values);
                 }
             }
         }
     }
     let mut parts = Vec::with_capacity(leaves.len() + others.len());
     for (path, (binding, standings)) in leaves {
-        let mut standing = Standing::union(standings);
-        exact &= !standing.widen(INTERVALS_MAX);
-        parts.push(Draft::Leaf { path, binding, standing });
+        let mut values = ValueSet::union(standings);
+        exact &= !values.widen(INTERVALS_MAX);
+        parts.push(Draft::Leaf { path, binding, values });
     }
     if parts.iter().any(is_anything) {
-        return Found { draft: Draft::Everything, exact };
+        return DerivedCondition { draft: Draft::Everything, exact };
     }
     parts.extend(others);
-    Found { draft: wrap(parts, Draft::Nothing, Draft::Any), exact }
+    DerivedCondition { draft: wrap(parts, Draft::Nothing, Draft::Any), exact }
 }
 
 fn is_anything(draft: &Draft) -> bool {
-    matches!(draft, Draft::Leaf { path, standing, .. } if is_single(path) && standing.is_anything())
+    matches!(draft, Draft::Leaf { path, values, .. } if is_single(path) && values.is_anything())
 }
 
 fn wrap(mut parts: Vec<Draft>, empty: Draft, several: fn(Vec<Draft>) -> Draft) -> Draft {
@@ -148,7 +148,7 @@ impl From<Draft> for Condition {
         match draft {
             Draft::Everything => Condition::Everything,
             Draft::Nothing => Condition::Nothing,
-            Draft::Leaf { path, standing, .. } => Condition::Leaf(Leaf { path, standing }),
+            Draft::Leaf { path, values, .. } => Condition::Leaf(Leaf { path, values }),
             Draft::All(parts) => Condition::All(list(parts)),
             Draft::Any(parts) => Condition::Any(list(parts)),
         }

@@ -1,66 +1,66 @@
-//! From a filter to a condition, expression by expression.
+//! Derivation of a condition from a filter, expression by expression.
 
 use document::{Value, ValueRef};
 
 use super::arrays;
-use super::combine::{Binding, Draft, Found, ITEM, NOBODY, all, any};
-use super::interval::{Interval, Standing};
+use super::combine::{Binding, DerivedCondition, Draft, ITEM, UNBOUND, all, any};
+use super::interval::{Interval, ValueSet};
 use super::{Condition, Step};
 use crate::evaluate::compare;
 use crate::logical::{Comparison, Expression, Query, Segment};
 
-/// The condition on an item that has a row in the answer, and whether it is exact.
+/// Returns the condition on items that have a row in the result, and whether it is exact.
 pub(super) fn of_query(query: &Query) -> (Condition, bool) {
     if let Some(inner) = &query.nested {
-        // What is said here is said of the rows of the query inside.
+        // The filter of this query is on the rows of the inner query.
         return (of_query(inner).0, false);
     }
     let mut scope = Scope::new();
     let sources = arrays::enter(&mut scope, &query.sources);
-    let filter = query.filter.as_ref().map_or(Found::constant(true), |filter| scope.holds(filter, true));
-    let Found { draft, exact } = all([sources, filter]);
+    let filter =
+        query.filter.as_ref().map_or(DerivedCondition::constant(true), |filter| scope.holds(filter, true));
+    let DerivedCondition { draft, exact } = all([sources, filter]);
     (draft.into(), exact)
 }
 
-/// A place in the item that a slot stands for or that an expression names.
+/// A path into the item that a slot stands for or that an expression names.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ItemPath {
     pub(super) path: Vec<Step>,
     pub(super) binding: Binding,
-    /// Whether the path says it all: `c.a[3]` is one element, and the index knows only all of them.
+    /// Whether the path is exact: `c.a[3]` is one element, and the index only knows all of them.
     pub(super) exact: bool,
-    /// Whether the elements on the way are known to exist: names of `JOIN` stand for elements that are there,
-    /// `c.a[3]` may not be.
-    pub(super) there: bool,
+    /// Whether the elements on the way are known to exist: those of names of `JOIN` do, `c.a[3]` may not.
+    pub(super) present: bool,
 }
 
-/// The slots that can be seen, and what they stand for; `None` is something computed.
+/// The visible slots and the paths that they stand for; `None` is a computed value.
 pub(super) struct Scope {
-    pub(super) slots: Vec<Option<Place>>,
+    pub(super) slots: Vec<Option<ItemPath>>,
     last_binding: Binding,
 }
 
 impl Scope {
-    /// The item alone.
+    /// Creates the scope of the item alone.
     pub(super) fn new() -> Scope {
-        let item = Place { path: Vec::new(), binding: ITEM, exact: true, there: true };
+        let item = ItemPath { path: Vec::new(), binding: ITEM, exact: true, present: true };
         Scope { slots: vec![Some(item)], last_binding: ITEM }
     }
 
-    /// A binding that nobody else has.
-    pub(super) fn fresh(&mut self) -> Binding {
+    /// Returns an unused binding.
+    pub(super) fn new_binding(&mut self) -> Binding {
         self.last_binding += 1;
         self.last_binding
     }
 
-    /// The place of a path expression, if it lies in the item.
-    pub(super) fn place(&self, slot: usize, segments: &[Segment]) -> Option<Place> {
+    /// Returns the path into the item of a path expression, if it is one.
+    pub(super) fn item_path(&self, slot: usize, segments: &[Segment]) -> Option<ItemPath> {
         let mut place = self.slots.get(slot)?.clone()?;
         for segment in segments {
             place.path.push(match segment {
                 Segment::Name(name) => Step::Name(name.clone()),
                 Segment::Index(_) => {
-                    (place.binding, place.exact, place.there) = (NOBODY, false, false);
+                    (place.binding, place.exact, place.present) = (UNBOUND, false, false);
                     Step::Each
                 }
             });
@@ -68,12 +68,12 @@ impl Scope {
         Some(place)
     }
 
-    /// Where the expression is exactly `wanted`.
-    pub(super) fn holds(&mut self, expression: &Expression, wanted: bool) -> Found {
+    /// Returns the condition under which the expression is exactly `wanted`.
+    pub(super) fn holds(&mut self, expression: &Expression, wanted: bool) -> DerivedCondition {
         match expression {
-            Expression::Literal(value) => Found::constant(value.as_bool() == Some(wanted)),
+            Expression::Literal(value) => DerivedCondition::constant(value.as_bool() == Some(wanted)),
             Expression::Path { slot, segments } => {
-                self.stands(*slot, segments, Standing::point(ValueRef::Bool(wanted)))
+                self.property_in(*slot, segments, ValueSet::point(ValueRef::Bool(wanted)))
             }
             Expression::Not(inner) => self.holds(inner, !wanted),
             Expression::And(parts) if wanted => all(self.each(parts, wanted)),
@@ -87,7 +87,7 @@ impl Scope {
             Expression::InConstants { value, list } => self.is_in_constants(value, list, wanted),
             Expression::Between { value, low, high } => self.between(value, low, high, wanted),
             Expression::Like { value, pattern } if wanted => {
-                let found = self.value_stands(value, Standing::prefix(pattern.prefix()));
+                let found = self.value_in(value, ValueSet::prefix(pattern.prefix()));
                 if pattern.is_prefix_only() { found } else { found.at_most() }
             }
             // True or false only of texts.
@@ -99,44 +99,49 @@ impl Scope {
             }
             Expression::Call(entry, arguments) => self.call(entry.name, arguments, wanted),
             Expression::Subquery { kind, query } => arrays::subquery(self, *kind, query, wanted),
-            // What yields no boolean is never true or false.
+            // An expression that yields no boolean is never true or false.
             Expression::Undefined
             | Expression::Array(_)
             | Expression::Object(_)
             | Expression::Arithmetic { .. }
             | Expression::BitNot(_)
-            | Expression::Concat(_) => Found::constant(false),
-            Expression::Within { .. } | Expression::Index { .. } => Found::unknown(),
+            | Expression::Concat(_) => DerivedCondition::constant(false),
+            Expression::Within { .. } | Expression::Index { .. } => DerivedCondition::unknown(),
         }
     }
 
-    fn each(&mut self, parts: &[Expression], wanted: bool) -> Vec<Found> {
+    fn each(&mut self, parts: &[Expression], wanted: bool) -> Vec<DerivedCondition> {
         parts.iter().map(|part| self.holds(part, wanted)).collect()
     }
 
-    /// Where a property of the item stands so.
-    pub(super) fn stands(&mut self, slot: usize, segments: &[Segment], standing: Standing) -> Found {
-        self.place(slot, segments).map_or_else(Found::unknown, |place| stands(place, standing))
+    /// Returns the condition that a property of the item is in a set of values.
+    pub(super) fn property_in(
+        &mut self,
+        slot: usize,
+        segments: &[Segment],
+        values: ValueSet,
+    ) -> DerivedCondition {
+        self.item_path(slot, segments).map_or_else(DerivedCondition::unknown, |place| leaf(place, values))
     }
 
-    /// The same for any expression; what is no property is not known.
-    fn value_stands(&mut self, value: &Expression, standing: Standing) -> Found {
+    /// Returns the condition that an expression is in a set of values; it is unknown for anything but a property.
+    fn value_in(&mut self, value: &Expression, values: ValueSet) -> DerivedCondition {
         match value {
-            Expression::Path { slot, segments } => self.stands(*slot, segments, standing),
-            _ => Found::unknown(),
+            Expression::Path { slot, segments } => self.property_in(*slot, segments, values),
+            _ => DerivedCondition::unknown(),
         }
     }
 
-    fn is_text(&mut self, value: &Expression) -> Found {
-        self.value_stands(value, Standing::of_type(ValueRef::String(""))).at_most()
+    fn is_text(&mut self, value: &Expression) -> DerivedCondition {
+        self.value_in(value, ValueSet::of_type(ValueRef::String(""))).at_most()
     }
 
-    /// Where `left operator right` is true.
-    fn compares(&mut self, operator: Comparison, left: &Expression, right: &Expression) -> Found {
+    /// Returns the condition under which `left operator right` is true.
+    fn compares(&mut self, operator: Comparison, left: &Expression, right: &Expression) -> DerivedCondition {
         match (left, right) {
-            (Expression::Undefined, _) | (_, Expression::Undefined) => Found::constant(false),
+            (Expression::Undefined, _) | (_, Expression::Undefined) => DerivedCondition::constant(false),
             (Expression::Literal(left), Expression::Literal(right)) => {
-                Found::constant(compare(operator, left.view(), right.view()) == Some(true))
+                DerivedCondition::constant(compare(operator, left.view(), right.view()) == Some(true))
             }
             (Expression::Path { slot, segments }, Expression::Literal(value)) => {
                 self.relates(operator, *slot, segments, value)
@@ -151,53 +156,68 @@ impl Scope {
                 match operator {
                     Comparison::Equal => self.holds(condition, *truth),
                     Comparison::NotEqual => self.holds(condition, !*truth),
-                    _ => Found::unknown(),
+                    _ => DerivedCondition::unknown(),
                 }
             }
-            _ => Found::unknown(),
+            _ => DerivedCondition::unknown(),
         }
     }
 
-    /// Where a property stands in this relation to a constant.
-    fn relates(&mut self, operator: Comparison, slot: usize, segments: &[Segment], value: &Value) -> Found {
+    /// Returns the condition under which a property has this relation to a constant.
+    fn relates(
+        &mut self,
+        operator: Comparison,
+        slot: usize,
+        segments: &[Segment],
+        value: &Value,
+    ) -> DerivedCondition {
         match (operator, value) {
             (Comparison::Equal, Value::Array(_) | Value::Object(_)) => {
-                let place = self.place(slot, segments);
-                place.map_or_else(Found::unknown, |place| arrays::holds_value(place, value))
+                let place = self.item_path(slot, segments);
+                place.map_or_else(DerivedCondition::unknown, |place| arrays::holds_value(place, value))
             }
             (Comparison::NotEqual, Value::Array(_) | Value::Object(_)) => {
-                let place = self.place(slot, segments);
-                place.map_or_else(Found::unknown, |place| arrays::holds_other(place, value))
+                let place = self.item_path(slot, segments);
+                place.map_or_else(DerivedCondition::unknown, |place| arrays::holds_other(place, value))
             }
             // Arrays and objects have no order.
-            (_, Value::Array(_) | Value::Object(_)) => Found::constant(false),
-            (operator, scalar) => self.stands(slot, segments, Standing::compared(operator, scalar.view())),
+            (_, Value::Array(_) | Value::Object(_)) => DerivedCondition::constant(false),
+            (operator, scalar) => {
+                self.property_in(slot, segments, ValueSet::compared(operator, scalar.view()))
+            }
         }
     }
 
-    fn is_in(&mut self, value: &Expression, list: &[Expression], wanted: bool) -> Found {
+    fn is_in(&mut self, value: &Expression, list: &[Expression], wanted: bool) -> DerivedCondition {
         let operator = if wanted { Comparison::Equal } else { Comparison::NotEqual };
-        let parts: Vec<Found> = list.iter().map(|item| self.compares(operator, value, item)).collect();
+        let parts: Vec<DerivedCondition> =
+            list.iter().map(|item| self.compares(operator, value, item)).collect();
         if wanted { any(parts) } else { all(parts) }
     }
 
-    fn is_in_constants(&mut self, value: &Expression, list: &[Value], wanted: bool) -> Found {
-        let Expression::Path { slot, segments } = value else { return Found::unknown() };
+    fn is_in_constants(&mut self, value: &Expression, list: &[Value], wanted: bool) -> DerivedCondition {
+        let Expression::Path { slot, segments } = value else { return DerivedCondition::unknown() };
         let is_scalar = |value: &&Value| !matches!(value, Value::Array(_) | Value::Object(_));
         let points = list.iter().filter(is_scalar).map(|value| Interval::point(value.view()));
-        let scalars = Standing::scalars(points.collect());
-        let Some(place) = self.place(*slot, segments) else { return Found::unknown() };
+        let scalars = ValueSet::scalars(points.collect());
+        let Some(place) = self.item_path(*slot, segments) else { return DerivedCondition::unknown() };
         let others = list.iter().filter(|value| !is_scalar(value));
         if !wanted {
-            let scalars = stands(place.clone(), scalars.complement().intersect(&Standing::defined()));
+            let scalars = leaf(place.clone(), scalars.complement().intersect(&ValueSet::defined()));
             let others = others.map(|value| arrays::holds_other(place.clone(), value));
             return all(others.chain([scalars]));
         }
         let others = others.map(|value| arrays::holds_value(place.clone(), value));
-        any(others.chain([stands(place.clone(), scalars)]))
+        any(others.chain([leaf(place.clone(), scalars)]))
     }
 
-    fn between(&mut self, value: &Expression, low: &Expression, high: &Expression, wanted: bool) -> Found {
+    fn between(
+        &mut self,
+        value: &Expression,
+        low: &Expression,
+        high: &Expression,
+        wanted: bool,
+    ) -> DerivedCondition {
         if wanted {
             return all([
                 self.compares(Comparison::GreaterOrEqual, value, low),
@@ -207,18 +227,18 @@ impl Scope {
         any([self.compares(Comparison::Less, value, low), self.compares(Comparison::Greater, value, high)])
     }
 
-    fn call(&mut self, name: &str, arguments: &[Expression], wanted: bool) -> Found {
-        if let Some((standing, exact)) = type_check(name) {
-            let [argument] = arguments else { return Found::unknown() };
+    fn call(&mut self, name: &str, arguments: &[Expression], wanted: bool) -> DerivedCondition {
+        if let Some((values, exact)) = type_check(name) {
+            let [argument] = arguments else { return DerivedCondition::unknown() };
             // A type check is true or false, never undefined.
             return match argument {
-                Expression::Literal(_) | Expression::Undefined => Found::unknown(),
-                argument if exact && wanted => self.value_stands(argument, standing),
-                argument if exact => self.value_stands(argument, standing.complement()),
-                argument if wanted => self.value_stands(argument, standing).at_most(),
+                Expression::Literal(_) | Expression::Undefined => DerivedCondition::unknown(),
+                argument if exact && wanted => self.value_in(argument, values),
+                argument if exact => self.value_in(argument, values.complement()),
+                argument if wanted => self.value_in(argument, values).at_most(),
                 argument => {
-                    let outside = self.value_stands(argument, standing.complement());
-                    any([outside, self.value_stands(argument, standing).at_most()])
+                    let outside = self.value_in(argument, values.complement());
+                    any([outside, self.value_in(argument, values).at_most()])
                 }
             };
         }
@@ -227,11 +247,11 @@ impl Scope {
                 if wanted
                     && rest.iter().all(|flag| matches!(flag, Expression::Literal(Value::Bool(false)))) =>
             {
-                let standing = match name {
-                    "STARTSWITH" => Standing::prefix(text),
-                    _ => Standing::point(ValueRef::String(text)),
+                let values = match name {
+                    "STARTSWITH" => ValueSet::prefix(text),
+                    _ => ValueSet::point(ValueRef::String(text)),
                 };
-                self.value_stands(value, standing)
+                self.value_in(value, values)
             }
             // True or false only of texts.
             ("STARTSWITH" | "ENDSWITH" | "CONTAINS" | "STRINGEQUALS" | "REGEXMATCH", [value, ..]) => {
@@ -242,57 +262,57 @@ impl Scope {
             {
                 arrays::contains(self, name, array, values)
             }
-            _ => Found::unknown(),
+            _ => DerivedCondition::unknown(),
         }
     }
 }
 
-/// The leaf for a place, or what the index knows of the array around it.
-pub(super) fn stands(place: Place, standing: Standing) -> Found {
-    let Place { path, binding, exact, there } = place;
+/// Returns the leaf for a path, or what the index knows of the array around it.
+pub(super) fn leaf(place: ItemPath, values: ValueSet) -> DerivedCondition {
+    let ItemPath { path, binding, exact, present } = place;
     // No index has an entry for the item itself, and none is needed: it is an object, and an object has no elements.
     match path.first() {
-        None => return Found::constant(standing.kinds.object),
-        Some(Step::Each) => return Found::constant(standing.kinds.missing),
+        None => return DerivedCondition::constant(values.kinds.object),
+        Some(Step::Each) => return DerivedCondition::constant(values.kinds.missing),
         Some(Step::Name(_)) => {}
     }
-    if standing.is_nothing() {
-        return Found::constant(false);
+    if values.is_nothing() {
+        return DerivedCondition::constant(false);
     }
     let Some(each) = path.iter().position(|step| *step == Step::Each) else {
-        return Found { draft: Draft::Leaf { path, binding: ITEM, standing }, exact };
+        return DerivedCondition { draft: Draft::Leaf { path, binding: ITEM, values }, exact };
     };
-    if standing.kinds.is_empty() {
-        return Found { draft: Draft::Leaf { path, binding, standing }, exact };
+    if values.kinds.is_empty() {
+        return DerivedCondition { draft: Draft::Leaf { path, binding, values }, exact };
     }
     // Only scalars are indexed behind `[]`; but there is an array, unless the element may be missing.
-    if standing.kinds.missing && !there {
-        return Found::unknown();
+    if values.kinds.missing && !present {
+        return DerivedCondition::unknown();
     }
-    let array = Draft::Leaf { path: path[..each].to_vec(), binding: ITEM, standing: Standing::array() };
-    Found { draft: array, exact: false }
+    let array = Draft::Leaf { path: path[..each].to_vec(), binding: ITEM, values: ValueSet::array() };
+    DerivedCondition { draft: array, exact: false }
 }
 
-/// What a type check says, and whether that is all it says.
-fn type_check(name: &str) -> Option<(Standing, bool)> {
-    let number = || Standing::of_type(ValueRef::Int(0));
-    let text = || Standing::of_type(ValueRef::String(""));
+/// Returns the values that pass a type check, and whether the check is exact.
+fn type_check(name: &str) -> Option<(ValueSet, bool)> {
+    let number = || ValueSet::of_type(ValueRef::Int(0));
+    let text = || ValueSet::of_type(ValueRef::String(""));
     Some(match name {
-        "IS_DEFINED" => (Standing::defined(), true),
-        "IS_NULL" => (Standing::point(ValueRef::Null), true),
-        "IS_BOOL" => (Standing::of_type(ValueRef::Bool(true)), true),
+        "IS_DEFINED" => (ValueSet::defined(), true),
+        "IS_NULL" => (ValueSet::point(ValueRef::Null), true),
+        "IS_BOOL" | "IS_BOOLEAN" => (ValueSet::of_type(ValueRef::Bool(true)), true),
         "IS_NUMBER" => (number(), true),
         "IS_STRING" => (text(), true),
-        "IS_ARRAY" => (Standing::array(), true),
-        "IS_OBJECT" => (Standing::object(), true),
-        "IS_PRIMITIVE" => (Standing::scalars(vec![Interval::all()]), true),
+        "IS_ARRAY" => (ValueSet::array(), true),
+        "IS_OBJECT" => (ValueSet::object(), true),
+        "IS_PRIMITIVE" => (ValueSet::scalars(vec![Interval::all()]), true),
         "IS_INTEGER" | "IS_FINITE_NUMBER" => (number(), false),
         "IS_DATETIME" => (text(), false),
         _ => return None,
     })
 }
 
-/// Whether an expression can be nothing but true, false or undefined.
+/// Returns `true` if an expression can be nothing but true, false or undefined.
 pub(crate) fn is_condition(expression: &Expression) -> bool {
     match expression {
         Expression::Not(_)

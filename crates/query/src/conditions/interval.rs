@@ -1,4 +1,4 @@
-//! The values that may stand in one place: ranges of scalars, and whether nothing, an array or an object will do.
+//! Sets of values at one path: ranges of scalars, and whether a missing value, an array or an object is included.
 //!
 //! Ranges are half-open ranges of the bytes of [`document::encode_key`]. No key is the beginning of another, so "this
 //! value" is everything that begins with its key, and "greater than this value" begins where that ends. The same
@@ -22,23 +22,23 @@ impl Interval {
         Interval { low, high }
     }
 
-    /// Everything that begins with these bytes.
+    /// Returns the interval of all keys with this prefix.
     fn beginning_with(bytes: Vec<u8>) -> Interval {
         let high = behind(&bytes);
         Interval::new(bytes, high)
     }
 
-    /// All scalars.
+    /// Returns all scalars.
     pub fn all() -> Interval {
         Interval::new(vec![tag(ValueRef::Null)], vec![tag(ValueRef::String("")) + 1])
     }
 
-    /// One value.
+    /// Returns one value.
     pub fn point(value: ValueRef<'_>) -> Interval {
         Interval::beginning_with(key(value))
     }
 
-    /// The values of a scalar's type.
+    /// Returns the values of a scalar's type.
     fn of_type(value: ValueRef<'_>) -> Interval {
         match value {
             ValueRef::Bool(_) => {
@@ -48,7 +48,7 @@ impl Interval {
         }
     }
 
-    /// All texts that begin so.
+    /// Returns the interval of all texts with this prefix.
     fn prefix(text: &str) -> Interval {
         let mut low = key(ValueRef::String(text));
         // A key of text ends with two zeros, which would end the text.
@@ -56,7 +56,7 @@ impl Interval {
         Interval::beginning_with(low)
     }
 
-    /// The one value in it, if it is a single value.
+    /// Returns the value of an interval that holds a single value.
     pub fn as_point(&self) -> Option<Value> {
         match decode_key(&self.low) {
             Ok((Some(value), [])) if self.high == behind(&self.low) => Some(value),
@@ -73,7 +73,7 @@ impl Interval {
         Interval::new(low.clone(), high.clone())
     }
 
-    /// Whether a key lies in it.
+    /// Returns `true` if the interval contains the key.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.low.as_slice() <= key && key < self.high.as_slice()
     }
@@ -85,12 +85,12 @@ fn key(value: ValueRef<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The first byte of a type's keys.
+/// Returns the first byte of a type's keys.
 fn tag(value: ValueRef<'_>) -> u8 {
     key(value)[0]
 }
 
-/// The first bytes behind everything that begins with these.
+/// Returns the first bytes after all keys with this prefix.
 fn behind(bytes: &[u8]) -> Vec<u8> {
     let mut end = bytes.to_vec();
     while end.last() == Some(&0xFF) {
@@ -100,10 +100,10 @@ fn behind(bytes: &[u8]) -> Vec<u8> {
     end
 }
 
-/// What else than a scalar may stand in a place.
+/// The values other than scalars that a set includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kinds {
-    /// Nothing.
+    /// A missing value.
     pub missing: bool,
     /// An array.
     pub array: bool,
@@ -112,24 +112,24 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Whether only a scalar will do.
+    /// Returns `true` if the set only includes scalars.
     pub fn is_empty(self) -> bool {
         self == Kinds::default()
     }
 }
 
-/// What may stand in a place.
+/// A set of values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct ValueSet {
     /// The scalars, as ranges in ascending order without overlap or touch.
     pub scalars: Vec<Interval>,
-    /// What else.
+    /// The other values.
     pub kinds: Kinds,
 }
 
-impl Standing {
+impl ValueSet {
     /// Scalars in any of these ranges.
-    pub(super) fn scalars(mut intervals: Vec<Interval>) -> Standing {
+    pub(super) fn scalars(mut intervals: Vec<Interval>) -> ValueSet {
         intervals.retain(|interval| !interval.is_empty());
         intervals.sort();
         let mut scalars: Vec<Interval> = Vec::with_capacity(intervals.len());
@@ -143,66 +143,66 @@ impl Standing {
                 _ => scalars.push(next),
             }
         }
-        Standing { scalars, kinds: Kinds::default() }
+        ValueSet { scalars, kinds: Kinds::default() }
     }
 
-    /// This value alone.
-    pub(super) fn point(value: ValueRef<'_>) -> Standing {
-        Standing::scalars(vec![Interval::point(value)])
+    /// Returns this value alone.
+    pub(super) fn point(value: ValueRef<'_>) -> ValueSet {
+        ValueSet::scalars(vec![Interval::point(value)])
     }
 
-    /// The type of this scalar.
-    pub(super) fn of_type(value: ValueRef<'_>) -> Standing {
-        Standing::scalars(vec![Interval::of_type(value)])
+    /// Returns the type of this scalar.
+    pub(super) fn of_type(value: ValueRef<'_>) -> ValueSet {
+        ValueSet::scalars(vec![Interval::of_type(value)])
     }
 
     /// Texts that begin so.
-    pub(super) fn prefix(text: &str) -> Standing {
-        Standing::scalars(vec![Interval::prefix(text)])
+    pub(super) fn prefix(text: &str) -> ValueSet {
+        ValueSet::scalars(vec![Interval::prefix(text)])
     }
 
-    /// Anything but nothing.
-    pub(super) fn defined() -> Standing {
+    /// Returns the set of all defined values.
+    pub(super) fn defined() -> ValueSet {
         let kinds = Kinds { missing: false, array: true, object: true };
-        Standing { scalars: vec![Interval::all()], kinds }
+        ValueSet { scalars: vec![Interval::all()], kinds }
     }
 
-    pub(super) fn array() -> Standing {
-        Standing { scalars: Vec::new(), kinds: Kinds { array: true, ..Kinds::default() } }
+    pub(super) fn array() -> ValueSet {
+        ValueSet { scalars: Vec::new(), kinds: Kinds { array: true, ..Kinds::default() } }
     }
 
-    pub(super) fn object() -> Standing {
-        Standing { scalars: Vec::new(), kinds: Kinds { object: true, ..Kinds::default() } }
+    pub(super) fn object() -> ValueSet {
+        ValueSet { scalars: Vec::new(), kinds: Kinds { object: true, ..Kinds::default() } }
     }
 
     /// Values that stand in this relation to a scalar. Ordering knows only values of its type; `!=` all others.
-    pub(super) fn compared(operator: Comparison, value: ValueRef<'_>) -> Standing {
+    pub(super) fn compared(operator: Comparison, value: ValueRef<'_>) -> ValueSet {
         let Interval { low, high } = Interval::of_type(value);
         let point = Interval::point(value);
         let interval = match operator {
             Comparison::Equal => point,
             Comparison::NotEqual => {
-                return Standing::point(value).complement().intersect(&Standing::defined());
+                return ValueSet::point(value).complement().intersect(&ValueSet::defined());
             }
             Comparison::Less => Interval::new(low, point.low),
             Comparison::LessOrEqual => Interval::new(low, point.high),
             Comparison::Greater => Interval::new(point.high, high),
             Comparison::GreaterOrEqual => Interval::new(point.low, high),
         };
-        Standing::scalars(vec![interval])
+        ValueSet::scalars(vec![interval])
     }
 
-    /// Whether nothing at all fits.
+    /// Returns `true` if the set is empty.
     pub fn is_nothing(&self) -> bool {
         self.scalars.is_empty() && self.kinds.is_empty()
     }
 
-    /// Whether everything fits.
+    /// Returns `true` if the set includes everything.
     pub fn is_anything(&self) -> bool {
         self.kinds == Kinds { missing: true, array: true, object: true } && self.scalars == [Interval::all()]
     }
 
-    pub(super) fn complement(&self) -> Standing {
+    pub(super) fn complement(&self) -> ValueSet {
         let Interval { mut low, high: end } = Interval::all();
         let mut gaps = Vec::with_capacity(self.scalars.len() + 1);
         for interval in &self.scalars {
@@ -214,10 +214,10 @@ impl Standing {
         gaps.push(Interval::new(low, end));
         let Kinds { missing, array, object } = self.kinds;
         let kinds = Kinds { missing: !missing, array: !array, object: !object };
-        Standing { kinds, ..Standing::scalars(gaps) }
+        ValueSet { kinds, ..ValueSet::scalars(gaps) }
     }
 
-    pub(super) fn union(parts: impl IntoIterator<Item = Standing>) -> Standing {
+    pub(super) fn union(parts: impl IntoIterator<Item = ValueSet>) -> ValueSet {
         let (mut scalars, mut kinds) = (Vec::new(), Kinds::default());
         for part in parts {
             scalars.extend(part.scalars);
@@ -225,16 +225,16 @@ impl Standing {
             kinds.array |= part.kinds.array;
             kinds.object |= part.kinds.object;
         }
-        Standing { kinds, ..Standing::scalars(scalars) }
+        ValueSet { kinds, ..ValueSet::scalars(scalars) }
     }
 
-    pub(super) fn intersect(&self, other: &Standing) -> Standing {
+    pub(super) fn intersect(&self, other: &ValueSet) -> ValueSet {
         let kinds = Kinds {
             missing: self.kinds.missing && other.kinds.missing,
             array: self.kinds.array && other.kinds.array,
             object: self.kinds.object && other.kinds.object,
         };
-        // Both lists are sorted: the one that ends first cannot meet anything further of the other.
+        // Both lists are sorted: the one that ends first cannot overlap with the rest of the other.
         let (mut one, mut two) = (self.scalars.iter().peekable(), other.scalars.iter().peekable());
         let mut scalars = Vec::new();
         while let (Some(a), Some(b)) = (one.peek(), two.peek()) {
@@ -248,18 +248,18 @@ impl Standing {
                 two.next();
             }
         }
-        Standing { scalars, kinds }
+        ValueSet { scalars, kinds }
     }
 
-    /// What fits everywhere. Takes about as long as reading the parts, however many there are.
-    pub(super) fn intersection(mut parts: Vec<Standing>) -> Standing {
+    /// Returns the intersection of all sets, in time about linear in their total size.
+    pub(super) fn intersection(mut parts: Vec<ValueSet>) -> ValueSet {
         if parts.len() == 1 {
             return parts.swap_remove(0);
         }
-        Standing::union(parts.iter().map(Standing::complement)).complement()
+        ValueSet::union(parts.iter().map(ValueSet::complement)).complement()
     }
 
-    /// Makes do with so many ranges by joining neighbours; tells whether that was necessary.
+    /// Reduces the set to at most `most` ranges by joining neighbours; returns whether that was necessary.
     pub(super) fn widen(&mut self, most: usize) -> bool {
         if self.scalars.len() <= most {
             return false;
@@ -276,7 +276,7 @@ impl Standing {
         true
     }
 
-    /// Whether a scalar key fits.
+    /// Returns `true` if the set includes the scalar with this key.
     pub fn admits(&self, key: &[u8]) -> bool {
         let behind = self.scalars.partition_point(|interval| interval.high.as_slice() <= key);
         self.scalars.get(behind).is_some_and(|interval| interval.contains(key))

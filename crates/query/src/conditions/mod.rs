@@ -1,8 +1,8 @@
-//! What an index can answer of a query: a tree of places and the values that may stand there.
+//! The condition of a query that an index can answer: a tree of paths and sets of values.
 //!
-//! The condition is a *superset* of the filter: an item outside of it cannot match, an item inside may or may not and
-//! still has to be asked, unless [`Analysis::exact`] says that both are the same. Whatever is not understood makes it
-//! wider, so a new kind of expression costs speed until it is taught here, never rows.
+//! The condition is a *superset* of the filter: an item outside of it cannot match; an item inside still has to be
+//! checked by the filter, unless [`Analysis::exact`] says that both are equivalent. An expression that this module
+//! does not know makes the condition wider, so it costs speed, never rows.
 //!
 //! ```text
 //! c.a > 5 AND c.a <= 9 AND ARRAY_CONTAINS(c.tags, 'x')      =>  All[ /a in (5, 9], /tags/[] in {'x'} ]
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Every expression has two conditions, one for where it is true and one for where it is *false*; `NOT` exchanges
-//! them. They do not add up to everything, because in between lies undefined.
+//! them. Together they do not cover all items, because an expression may be undefined.
 
 mod access;
 mod arrays;
@@ -29,7 +29,7 @@ use crate::logical::Query;
 
 pub use access::{Access, Stamps};
 pub(crate) use filter::is_condition;
-pub use interval::{Interval, Kinds, Standing};
+pub use interval::{Interval, Kinds, ValueSet};
 pub use order::{SortPath, Sorting};
 pub use references::References;
 
@@ -49,69 +49,68 @@ pub enum Condition {
     Everything,
     /// None of them.
     Nothing,
-    /// Those with such a value in a place.
+    /// The items with a matching value at a path.
     Leaf(Leaf),
-    /// Those that are in every one of these sets.
+    /// The intersection of these sets.
     All(Vec<Condition>),
-    /// Those that are in at least one of these sets.
+    /// The union of these sets.
     Any(Vec<Condition>),
 }
 
-/// The items with certain values in one place.
+/// The items with certain values at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
-    /// The place. Behind a step into every element it is enough that one of the values fits.
+    /// The path. After a step into every element it is enough that one of the values matches.
     pub path: Vec<Step>,
-    /// What may stand there. Behind a step into every element these are scalars only.
-    pub standing: Standing,
+    /// The matching values. After a step into every element these are only scalars.
+    pub values: ValueSet,
 }
 
 impl Leaf {
-    /// The items that have this scalar in a place.
+    /// Returns the leaf of the items that have this scalar at a path.
     pub fn equal(path: Vec<Step>, value: ValueRef<'_>) -> Leaf {
-        Leaf { path, standing: Standing::point(value) }
+        Leaf { path, values: ValueSet::point(value) }
     }
 
-    /// All items, by what they have in a place.
+    /// Returns the leaf of all items, by their value at a path.
     pub fn any(path: Vec<Step>) -> Leaf {
-        Leaf { path, standing: Standing::default().complement() }
+        Leaf { path, values: ValueSet::default().complement() }
     }
 
-    /// The items that have no scalar in a place.
+    /// Returns the leaf of the items that have no scalar at a path.
     pub fn no_scalar(path: Vec<Step>) -> Leaf {
         let kinds = Kinds { missing: true, array: true, object: true };
-        Leaf { path, standing: Standing { scalars: Vec::new(), kinds } }
+        Leaf { path, values: ValueSet { scalars: Vec::new(), kinds } }
     }
 
-    /// Whether an item has at most one value in this place.
+    /// Returns `true` if an item has at most one value at this path.
     pub fn is_single(&self) -> bool {
         is_single(&self.path)
     }
 }
 
-/// Whether a path leads to at most one value.
+/// Returns `true` if a path leads to at most one value.
 fn is_single(path: &[Step]) -> bool {
     !path.contains(&Step::Each)
 }
 
-/// What can be said of a query before any item is read.
+/// The analysis of a query before any item is read.
 #[derive(Debug, Clone)]
 pub struct Analysis {
-    /// Where every item with a row in the answer lies.
+    /// A superset of the items with a row in the result.
     pub condition: Condition,
-    /// Whether an item lies there exactly if the filter is true for it.
+    /// Whether the condition is equivalent to the filter.
     pub exact: bool,
     /// The ids, partition keys and write times that can match.
     pub access: Access,
-    /// The properties that an answer depends on.
+    /// The properties that the result depends on.
     pub references: References,
-    /// The order of the answer.
+    /// The order of the result.
     pub sorting: Sorting,
 }
 
 impl Query {
-    /// Looks through the query for what can be found without reading every item of a container with this
-    /// partition key.
+    /// Analyses which items of a container with this partition key can match, without reading them.
     pub fn analyse(&self, key: &PartitionKeyDefinition) -> Analysis {
         let (condition, exact) = filter::of_query(self);
         Analysis {
@@ -123,7 +122,7 @@ impl Query {
         }
     }
 
-    /// The ids, partition keys and write times that can match.
+    /// Returns the ids, partition keys and write times that can match.
     pub fn access(&self, key: &PartitionKeyDefinition) -> Access {
         access::access(self, key)
     }

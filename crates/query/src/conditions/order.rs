@@ -1,4 +1,4 @@
-//! What a query sorts by, as far as an index could have it in that order.
+//! The sort order of a query, as far as an index could serve it.
 
 use super::filter::Scope;
 use super::{Step, arrays};
@@ -11,7 +11,7 @@ pub enum Sorting {
     Unsorted,
     /// By properties of the item, first one first.
     Paths(Vec<SortPath>),
-    /// By something that no index knows.
+    /// By a value that no index has.
     Computed,
 }
 
@@ -38,7 +38,8 @@ pub(super) fn sorting(query: &Query) -> Sorting {
             Step::Name(name) => Some(name),
             Step::Each => None,
         };
-        let path = scope.place(*slot, segments)?.path.into_iter().map(name).collect::<Option<Vec<_>>>()?;
+        let path =
+            scope.item_path(*slot, segments)?.path.into_iter().map(name).collect::<Option<Vec<_>>>()?;
         (!path.is_empty()).then_some(path)
     };
     let paths = keys.iter().map(|key| Some(SortPath { path: path(&key.value)?, descending: key.descending }));

@@ -1,4 +1,4 @@
-//! Which properties an answer depends on: where they all stand in an index entry, no item need be loaded.
+//! The properties that a result depends on: if an index entry has all of them, no item need be loaded.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::logical::{Expression, Order, Projection, Query, Rows, ScoreKind, Segm
 pub struct References {
     /// Whether it reads the item as a whole.
     pub whole: bool,
-    /// The places it reads.
+    /// The paths it reads.
     pub paths: BTreeSet<Vec<Segment>>,
 }
 
-/// Everything that a query reads of slot 0.
+/// Returns the properties that a query reads of slot 0.
 pub(super) fn references(query: &Query) -> References {
     let mut found = References::default();
     found.query(query);

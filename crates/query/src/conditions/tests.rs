@@ -1,9 +1,9 @@
-//! The arithmetic of values in a place, filters and their conditions as a table, and conditions against the evaluator.
+//! Sets of values, a table of filters and their conditions, and conditions against the evaluator.
 
 use document::{Value, ValueRef, encode_key};
 use proptest::prelude::*;
 
-use super::interval::{Interval, Standing};
+use super::interval::{Interval, ValueSet};
 use super::{Analysis, Condition, Step};
 use crate::logical::{Comparison, Segment};
 
@@ -36,11 +36,11 @@ const OPERATORS: [Comparison; 6] = [
 fn a_comparison_admits_exactly_the_scalars_for_which_it_is_true() {
     for constant in scalars() {
         for operator in OPERATORS {
-            let standing = Standing::compared(operator, constant.view());
+            let values = ValueSet::compared(operator, constant.view());
             for value in scalars() {
                 let expected =
                     crate::evaluate::compare(operator, value.view(), constant.view()) == Some(true);
-                assert_eq!(standing.admits(&key(&value)), expected, "{value:?} {operator:?} {constant:?}");
+                assert_eq!(values.admits(&key(&value)), expected, "{value:?} {operator:?} {constant:?}");
             }
         }
     }
@@ -49,29 +49,29 @@ fn a_comparison_admits_exactly_the_scalars_for_which_it_is_true() {
 #[test]
 fn a_prefix_admits_exactly_the_texts_that_begin_with_it() {
     for prefix in ["", "\0", "a", "a\0", "ab", "\u{10ffff}"] {
-        let standing = Standing::prefix(prefix);
+        let values = ValueSet::prefix(prefix);
         for value in scalars() {
             let expected = value.as_str().is_some_and(|text| text.starts_with(prefix));
-            assert_eq!(standing.admits(&key(&value)), expected, "{value:?} begins with {prefix:?}");
+            assert_eq!(values.admits(&key(&value)), expected, "{value:?} begins with {prefix:?}");
         }
     }
 }
 
 #[test]
 fn sets_of_values_follow_the_laws_of_sets() {
-    let sets: Vec<Standing> = [Value::Int(1), Value::from("a"), Value::Bool(true)]
+    let sets: Vec<ValueSet> = [Value::Int(1), Value::from("a"), Value::Bool(true)]
         .iter()
-        .flat_map(|constant| OPERATORS.map(|operator| Standing::compared(operator, constant.view())))
-        .chain([Standing::prefix("a"), Standing::defined(), Standing::array()])
+        .flat_map(|constant| OPERATORS.map(|operator| ValueSet::compared(operator, constant.view())))
+        .chain([ValueSet::prefix("a"), ValueSet::defined(), ValueSet::array()])
         .collect();
     for one in &sets {
         assert_eq!(one.complement().complement(), *one);
         assert!(one.intersect(&one.complement()).is_nothing());
-        assert!(Standing::union([one.clone(), one.complement()]).is_anything());
+        assert!(ValueSet::union([one.clone(), one.complement()]).is_anything());
         for other in &sets {
             let both = one.intersect(other);
-            let either = Standing::union([one.clone(), other.clone()]);
-            assert_eq!(both.complement(), Standing::union([one.complement(), other.complement()]));
+            let either = ValueSet::union([one.clone(), other.clone()]);
+            assert_eq!(both.complement(), ValueSet::union([one.complement(), other.complement()]));
             for key in scalars().iter().map(key) {
                 assert_eq!(both.admits(&key), one.admits(&key) && other.admits(&key));
                 assert_eq!(either.admits(&key), one.admits(&key) || other.admits(&key));
@@ -86,17 +86,17 @@ fn only_a_single_value_is_a_point() {
         let point = Interval::point(value.view()).as_point().expect("a point");
         assert!(document::equal(point.view(), value.view()), "{value:?}");
     }
-    for standing in [
-        Standing::prefix("a"),
-        Standing::compared(Comparison::Less, ValueRef::Int(5)),
-        Standing::of_type(ValueRef::Bool(true)),
-        Standing::of_type(ValueRef::Int(0)),
+    for values in [
+        ValueSet::prefix("a"),
+        ValueSet::compared(Comparison::Less, ValueRef::Int(5)),
+        ValueSet::of_type(ValueRef::Bool(true)),
+        ValueSet::of_type(ValueRef::Int(0)),
     ] {
-        assert_eq!(standing.scalars[0].as_point(), None, "{standing:?}");
+        assert_eq!(values.scalars[0].as_point(), None, "{values:?}");
     }
 }
 
-/// A condition as short text: `/a in {1}`, `/a missing`, `all(...)`, `any(...)`.
+/// Returns a condition as short text: `/a in {1}`, `/a missing`, `all(...)`, `any(...)`.
 fn text(condition: &Condition) -> String {
     let list = |name: &str, parts: &[Condition]| {
         let mut parts: Vec<String> = parts.iter().map(text).collect();
@@ -112,8 +112,8 @@ fn text(condition: &Condition) -> String {
                 Step::Each => "/[]".to_owned(),
             };
             let path: String = leaf.path.iter().map(step).collect::<Vec<_>>().concat();
-            let mut parts: Vec<String> = leaf.standing.scalars.iter().map(interval_text).collect();
-            let kinds = leaf.standing.kinds;
+            let mut parts: Vec<String> = leaf.values.scalars.iter().map(interval_text).collect();
+            let kinds = leaf.values.kinds;
             let named = [(kinds.missing, "missing"), (kinds.array, "array"), (kinds.object, "object")];
             parts.extend(named.iter().filter(|(has, _)| *has).map(|(_, name)| (*name).to_owned()));
             format!("{path} {}", parts.join(" or "))
@@ -123,7 +123,7 @@ fn text(condition: &Condition) -> String {
     }
 }
 
-/// A point as its value, any other range as the sample values that lie in it at its ends.
+/// Returns a point as its value, any other range as the sample values that lie in it at its ends.
 fn interval_text(interval: &Interval) -> String {
     if let Some(point) = interval.as_point() {
         return point.to_json();
@@ -177,6 +177,7 @@ fn filters_become_conditions() {
         ("NOT IS_DEFINED(c.a)", "/a missing", true),
         ("IS_NULL(c.a) OR NOT IS_DEFINED(c.a)", "/a null or missing", true),
         ("IS_BOOL(c.a)", "/a false..true", true),
+        ("IS_BOOLEAN(c.a)", "/a false..true", true),
         ("IS_ARRAY(c.a)", "/a array", true),
         ("NOT IS_OBJECT(c.a)", "/a scalar or missing or array", true),
         ("IS_DEFINED(c.a) AND NOT IS_ARRAY(c.a) AND NOT IS_OBJECT(c.a)", "/a scalar", true),
@@ -205,7 +206,7 @@ fn filters_become_conditions() {
     }
 }
 
-/// The item is an object: what is asked of it is always so or never, whatever asks.
+/// The item is an object, so a condition on the item itself is constant.
 #[test]
 fn conditions_on_the_item_itself_are_constants() {
     for (filter, condition, exact) in [
@@ -282,10 +283,10 @@ fn subqueries_that_yield_the_item_keep_all_items() {
     }
 }
 
-/// What a condition of a single leaf admits.
-fn only_leaf(analysis: &Analysis) -> &Standing {
+/// Returns what a condition of a single leaf admits.
+fn only_leaf(analysis: &Analysis) -> &ValueSet {
     match &analysis.condition {
-        Condition::Leaf(leaf) => &leaf.standing,
+        Condition::Leaf(leaf) => &leaf.values,
         other => panic!("not a leaf: {other:?}"),
     }
 }
@@ -297,13 +298,13 @@ fn many_statements_about_one_place_are_merged_at_once() {
         analyse(&format!("SELECT * FROM c WHERE {}", parts.join(between)))
     };
     let analysis = list("!=", " AND ", 16_000);
-    let standing = only_leaf(&analysis);
+    let values = only_leaf(&analysis);
     assert!(analysis.exact);
-    assert_eq!(standing.scalars.len(), 16_001);
+    assert_eq!(values.scalars.len(), 16_001);
     for (value, fits) in [(Value::Int(-1), true), (Value::Int(7), false), (Value::Double(7.5), true)] {
-        assert_eq!(standing.admits(&key(&value)), fits, "{value:?}");
+        assert_eq!(values.admits(&key(&value)), fits, "{value:?}");
     }
-    assert!(standing.kinds.array && standing.kinds.object && !standing.kinds.missing);
+    assert!(values.kinds.array && values.kinds.object && !values.kinds.missing);
     assert_eq!(only_leaf(&list(">", " AND ", 16_000)).scalars.len(), 1);
     assert_eq!(list("=", " AND ", 16_000).condition, Condition::Nothing);
 }
@@ -316,12 +317,12 @@ fn more_ranges_than_are_told_apart_make_a_wider_condition() {
         (format!("c.a NOT IN ({}) AND c.a != 'x'", list.join(",")), ["-1", "20000.5", "40000"]),
     ] {
         let analysis = analyse(&format!("SELECT * FROM c WHERE {filter}"));
-        let standing = only_leaf(&analysis);
+        let values = only_leaf(&analysis);
         assert!(!analysis.exact);
-        assert!(standing.scalars.len() <= 16_384 && standing.scalars.len() > 8_192);
+        assert!(values.scalars.len() <= 16_384 && values.scalars.len() > 8_192);
         for value in inside {
             let value = document::parse_json(value.as_bytes()).expect("JSON");
-            assert!(standing.admits(&key(&value)), "{value:?}");
+            assert!(values.admits(&key(&value)), "{value:?}");
         }
     }
 }
@@ -410,7 +411,7 @@ fn references_are_what_an_answer_reads() {
     }
 }
 
-/// Whether an item is in the set that a condition describes.
+/// Returns `true` if an item is in the set that a condition describes.
 fn admits(condition: &Condition, item: &Value) -> bool {
     match condition {
         Condition::Everything => true,
@@ -422,11 +423,11 @@ fn admits(condition: &Condition, item: &Value) -> bool {
             for step in &leaf.path {
                 values = values.into_iter().flat_map(|value| inside(value, step)).collect();
             }
-            let kinds = leaf.standing.kinds;
+            let kinds = leaf.values.kinds;
             let fits = |value: &&Value| match value {
                 Value::Array(_) => kinds.array,
                 Value::Object(_) => kinds.object,
-                scalar => leaf.standing.admits(&key(scalar)),
+                scalar => leaf.values.admits(&key(scalar)),
             };
             values.iter().any(fits) || (values.is_empty() && kinds.missing)
         }
@@ -455,7 +456,7 @@ const VALUES: [&str; 12] = [
     "{\"k\":1}",
 ];
 
-/// One of some names.
+/// Returns one of some names.
 fn named(names: &'static [&'static str]) -> BoxedStrategy<String> {
     prop::sample::select(names).prop_map(str::to_owned).boxed()
 }
@@ -464,13 +465,14 @@ fn constant() -> impl Strategy<Value = String> {
     prop::sample::select(&VALUES[..]).prop_map(str::to_owned)
 }
 
-/// A condition on something named `place`.
+/// Returns a condition on something named `place`.
 fn statement(place: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let operators = prop::sample::select(&["=", "!=", "<", "<=", ">", ">="][..]);
     let functions = [
         "IS_DEFINED",
         "IS_NULL",
         "IS_BOOL",
+        "IS_BOOLEAN",
         "IS_NUMBER",
         "IS_STRING",
         "IS_ARRAY",

@@ -2,7 +2,7 @@
 
 use crate::logical::Arithmetic;
 
-/// The result, `None` where it is no finite number.
+/// Returns the result, `None` where it is no finite number.
 pub(super) fn apply(operator: Arithmetic, left: f64, right: f64) -> Option<f64> {
     let result = match operator {
         Arithmetic::Add => left + right,
@@ -25,7 +25,7 @@ pub(super) fn bit_not(operand: f64) -> Option<f64> {
     bits(operand).map(|bits| f64::from(!bits))
 }
 
-/// The low 32 bits of a whole number, in two's complement; a fraction has none.
+/// Returns the low 32 bits of a whole number, in two's complement; a fraction has none.
 fn bits(value: f64) -> Option<i32> {
     const MODULUS: f64 = 4_294_967_296.0;
     (value.is_finite() && value.fract() == 0.0).then(|| value.rem_euclid(MODULUS) as u32 as i32)

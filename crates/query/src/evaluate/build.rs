@@ -1,39 +1,39 @@
-//! New values from evaluated parts, and what they may hold.
+//! Construction of values from evaluated parts, within bounds.
 //!
 //! A short query can ask for a large value: `[c, c, c]` triples an item, and a subquery may do so for each of its
-//! rows. So whatever keeps values counts their bytes in a [`Hoard`], and stops the query before memory does. The same
-//! goes for nesting: sources that wrap one another, `JOIN b IN (SELECT VALUE [[a]]) JOIN d IN (SELECT VALUE [[b]])`,
-//! build values deeper than any text or item is, and every walk over a value recurses.
+//! rows. So code that keeps values counts their bytes in a [`MemoryBudget`], and the query fails before memory is exhausted.
+//! The same holds for nesting: sources that wrap one another, `JOIN b IN (SELECT VALUE [[a]]) JOIN d IN (SELECT VALUE
+//! [[b]])`, build values deeper than any text or item is, and every walk over a value recurses.
 
 use document::{Object, Value, ValueRef};
 
 use super::{Environment, evaluate};
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 use crate::logical::{Expression, Projection};
 use crate::row::Operand;
 
 /// Most bytes of one array, object or string that an expression builds. Several times the largest item.
 const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most arrays and objects around one another in a value that is kept: an item of the deepest kind inside of an
-/// expression of the deepest kind.
+/// The deepest nesting of a value that is kept: an item of the greatest depth inside an expression of the greatest
+/// depth.
 const VALUE_DEPTH_MAX: usize = 256;
 
 /// Memory that grows with the rows, and its bound.
 #[derive(Debug)]
-pub(crate) struct Hoard {
+pub(crate) struct MemoryBudget {
     what: &'static str,
     bytes: usize,
     limit: usize,
 }
 
-impl Hoard {
-    /// An empty one. `what` completes "The query needs more than … bytes of memory for …".
-    pub(crate) fn new(what: &'static str, limit: usize) -> Hoard {
-        Hoard { what, bytes: 0, limit }
+impl MemoryBudget {
+    /// Creates an empty budget. `what` completes "The query needs more than … bytes of memory for …".
+    pub(crate) fn new(what: &'static str, limit: usize) -> MemoryBudget {
+        MemoryBudget { what, bytes: 0, limit }
     }
 
-    /// Counts more bytes; false when that is too much, and then the fault is recorded.
+    /// Counts more bytes; returns false and records the fault if that exceeds the limit.
     pub(crate) fn add(&mut self, bytes: usize, context: &Context) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limit {
@@ -43,12 +43,12 @@ impl Hoard {
         context.spend(bytes as u64 / 64)
     }
 
-    /// The bytes counted so far.
+    /// Returns the bytes counted so far.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives back what was counted.
+    /// Releases bytes that were counted.
     pub(crate) fn remove(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
@@ -65,7 +65,7 @@ impl Hoard {
     }
 }
 
-/// About how many bytes a value takes as a tree, `None` if it is nested deeper than that many levels.
+/// Returns the approximate size of a value as a tree, `None` if it is nested deeper than `levels`.
 fn weight(value: ValueRef<'_>, levels: usize) -> Option<usize> {
     let inside = match value {
         ValueRef::String(text) => text.len(),
@@ -84,7 +84,7 @@ fn weight(value: ValueRef<'_>, levels: usize) -> Option<usize> {
     Some(size_of::<Value>() + inside)
 }
 
-/// A row of the answer, `None` if there is none.
+/// Returns a row of the answer, `None` if there is none.
 pub(crate) fn project(
     projection: &Projection,
     environment: &Environment<'_>,
@@ -102,11 +102,11 @@ pub(super) fn array<'a>(
     environment: &Environment<'_>,
     context: &Context,
 ) -> Option<Operand<'a>> {
-    let mut hoard = Hoard::new("one value", VALUE_BYTES_MAX);
+    let mut memory = MemoryBudget::new("one value", VALUE_BYTES_MAX);
     let mut array = Vec::with_capacity(items.len());
     for item in items {
         if let Some(item) = evaluate(item, environment, context) {
-            if !hoard.add_value(item.view(), context) {
+            if !memory.add_value(item.view(), context) {
                 return None;
             }
             array.push(item.into_value());
@@ -121,11 +121,11 @@ pub(super) fn object<'a>(
     environment: &Environment<'_>,
     context: &Context,
 ) -> Option<Operand<'a>> {
-    let mut hoard = Hoard::new("one value", VALUE_BYTES_MAX);
+    let mut memory = MemoryBudget::new("one value", VALUE_BYTES_MAX);
     let mut object = Object::new();
     for (name, member) in members {
         if let Some(member) = evaluate(member, environment, context) {
-            if !hoard.add(name.len(), context) || !hoard.add_value(member.view(), context) {
+            if !memory.add(name.len(), context) || !memory.add_value(member.view(), context) {
                 return None;
             }
             object.insert(name.as_str(), member.into_value());
@@ -140,12 +140,12 @@ pub(super) fn concat<'a>(
     environment: &Environment<'_>,
     context: &Context,
 ) -> Option<Operand<'a>> {
-    let mut hoard = Hoard::new("one value", VALUE_BYTES_MAX);
+    let mut memory = MemoryBudget::new("one value", VALUE_BYTES_MAX);
     let mut text = String::new();
     for part in parts {
         let part = evaluate(part, environment, context)?;
         let part = part.view().as_str()?;
-        if !hoard.add(part.len(), context) {
+        if !memory.add(part.len(), context) {
             return None;
         }
         text.push_str(part);

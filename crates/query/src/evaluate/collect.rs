@@ -1,43 +1,43 @@
-//! A whole query in memory: grouped, projected, ordered, each row once, cut to the window.
+//! Evaluation of a whole query in memory: groups, projection, order, `DISTINCT` and window.
 //!
-//! For subqueries, whose rows are few, and for a query inside of `FROM` that has to be finished before the one around it
-//! can begin. Pages are the business of `run`.
+//! For subqueries, whose rows are few, and for a query in `FROM` that has to be finished before the outer query can
+//! begin. `run` makes pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use document::{Value, ValueRef, encode_key, encode_key_descending};
 
-use super::{Environment, Flow, Hoard, each_binding, evaluate, project};
-use crate::aggregate::Accumulator;
-use crate::context::Context;
+use super::{Environment, Flow, MemoryBudget, each_binding, evaluate, project};
+use crate::evaluate::aggregate::Accumulator;
+use crate::functions::context::Context;
 use crate::logical::{Order, Query};
 use crate::row::{Operand, Row};
 
 /// Most bytes that one subquery keeps: its rows, groups and sort keys.
 const SUBQUERY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most bytes that a query inside of the outermost `FROM` keeps. There are few of them, and each sees every item.
+/// Most bytes that a query inside of the outermost `FROM` keeps. There are few of them, and each reads every item.
 const NESTED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// A query's rows on their way to the answer.
+/// Collects the result rows of a query.
 pub(crate) struct Collector<'q> {
     query: &'q Query,
-    /// Rows that matter, those that the window skips included.
+    /// The number of rows that are needed, including those that the window skips.
     most: u64,
     groups: BTreeMap<Vec<u8>, Group>,
     /// Finished rows by their sort keys. The keys are unique, so that equal ones keep their order.
     rows: BTreeMap<Vec<u8>, Finished>,
-    /// Rows finished so far, those that turned out not to matter included.
+    /// The number of rows finished so far, including those that were dropped.
     finished: u64,
     seen: BTreeSet<Vec<u8>>,
-    hoard: Hoard,
+    memory: MemoryBudget,
     /// The query whose rows take the place of items.
     nested: Option<Box<Collector<'q>>>,
 }
 
 struct Finished {
     row: Value,
-    /// What it takes in the hoard.
+    /// The bytes that it takes of the budget.
     bytes: usize,
 }
 
@@ -47,14 +47,14 @@ struct Group {
 }
 
 impl<'q> Collector<'q> {
-    /// For all rows of a query, or for the first of them.
+    /// Creates a collector for at most `most` rows of a query.
     pub(crate) fn new(query: &'q Query, most: u64) -> Collector<'q> {
         let most = query.take.unwrap_or(u64::MAX).min(most).saturating_add(query.skip);
         let mut groups = BTreeMap::new();
         if query.is_grouped() && query.group_by.is_empty() {
             groups.insert(Vec::new(), Group::new(query, Vec::new()));
         }
-        let hoard = Hoard::new("the rows of a subquery", SUBQUERY_BYTES_MAX);
+        let memory = MemoryBudget::new("the rows of a subquery", SUBQUERY_BYTES_MAX);
         Collector {
             query,
             most,
@@ -62,19 +62,19 @@ impl<'q> Collector<'q> {
             rows: BTreeMap::new(),
             finished: 0,
             seen: BTreeSet::new(),
-            hoard,
+            memory,
             nested: None,
         }
     }
 
-    /// For all rows of a query that reads items.
+    /// Creates a collector for all rows of a query that reads items.
     pub(crate) fn of_items(query: &'q Query) -> Collector<'q> {
-        let hoard = Hoard::new("the rows of a query in FROM", NESTED_BYTES_MAX);
+        let memory = MemoryBudget::new("the rows of a query in FROM", NESTED_BYTES_MAX);
         let nested = query.nested.as_deref().map(|nested| Box::new(Collector::of_items(nested)));
-        Collector { hoard, nested, ..Collector::new(query, u64::MAX) }
+        Collector { memory, nested, ..Collector::new(query, u64::MAX) }
     }
 
-    /// Takes an item.
+    /// Adds an item.
     pub(crate) fn push_item(&mut self, item: &dyn Row, context: &Context) -> Flow {
         match &mut self.nested {
             Some(nested) => nested.push_item(item, context),
@@ -82,7 +82,7 @@ impl<'q> Collector<'q> {
         }
     }
 
-    /// The rows of the answer, when all items have been taken.
+    /// Returns the result rows after the last item.
     pub(crate) fn finish_items(mut self, context: &Context) -> Vec<Value> {
         if let Some(nested) = self.nested.take() {
             for row in nested.finish_items(context) {
@@ -98,12 +98,12 @@ impl<'q> Collector<'q> {
         each_binding(self.query, &Environment::of_item(item), context, &mut |row, _| self.push(row, context))
     }
 
-    /// Takes a row of the sources.
+    /// Adds a row of the sources.
     pub(crate) fn push(&mut self, row: &Environment<'_>, context: &Context) -> Flow {
         if self.query.is_grouped() { self.gather(row, context) } else { self.emit(row, context) }
     }
 
-    /// The rows of the answer. `environment` is what is around the query.
+    /// Returns the result rows. `environment` is that of the outer query.
     pub(crate) fn finish(mut self, environment: &Environment<'_>, context: &Context) -> Vec<Value> {
         for group in std::mem::take(&mut self.groups).into_values() {
             let Group { keys: mut values, accumulators } = group;
@@ -117,7 +117,8 @@ impl<'q> Collector<'q> {
             return Vec::new();
         }
         let mut rows: Vec<Value> = self.rows.into_values().map(|finished| finished.row).collect();
-        // Of equal rows with different sort keys the first in the order stays, so ordered rows wait until here.
+        // Of equal rows with different sort keys the first in the order is kept, so duplicates of ordered rows are
+        // only removed here.
         if self.query.distinct {
             let mut seen = BTreeSet::new();
             rows.retain(|row| seen.insert(key_of(row.view())));
@@ -137,7 +138,7 @@ impl<'q> Collector<'q> {
         if !self.groups.contains_key(&name) {
             let keys: Vec<_> = keys.into_iter().map(|key| key.map(Operand::into_value)).collect();
             let held = 2 * name.len() + self.query.aggregates.len() * size_of::<Accumulator>();
-            if !self.hoard.add(held, context) {
+            if !self.memory.add(held, context) {
                 return Flow::Enough;
             }
             self.groups.insert(name.clone(), Group::new(self.query, keys));
@@ -146,14 +147,14 @@ impl<'q> Collector<'q> {
         for (aggregate, accumulator) in self.query.aggregates.iter().zip(&mut group.accumulators) {
             let value = evaluate(&aggregate.argument, row, context);
             let grown = accumulator.add(value.as_ref().map(Operand::view), context);
-            if grown > 0 && !self.hoard.add(grown, context) {
+            if grown > 0 && !self.memory.add(grown, context) {
                 return Flow::Enough;
             }
         }
         if context.fault().is_some() { Flow::Enough } else { Flow::More }
     }
 
-    /// Takes a row of the answer: `row` holds what `select` and `order` refer to.
+    /// Adds a result row: `row` holds what `select` and `order` refer to.
     fn emit(&mut self, row: &Environment<'_>, context: &Context) -> Flow {
         let Some(value) = project(&self.query.select, row, context) else {
             return if context.fault().is_some() { Flow::Enough } else { Flow::More };
@@ -164,27 +165,27 @@ impl<'q> Collector<'q> {
             if self.seen.contains(&name) {
                 return Flow::More;
             }
-            if !self.hoard.add(name.len(), context) {
+            if !self.memory.add(name.len(), context) {
                 return Flow::Enough;
             }
             self.seen.insert(name);
         }
         let key = sort_key(&self.query.order, row, context, self.finished);
         self.finished += 1;
-        let before = self.hoard.bytes();
-        if !self.hoard.add(key.len(), context) || !self.hoard.add_value(value.view(), context) {
+        let before = self.memory.bytes();
+        if !self.memory.add(key.len(), context) || !self.memory.add_value(value.view(), context) {
             return Flow::Enough;
         }
-        self.rows.insert(key, Finished { row: value, bytes: self.hoard.bytes() - before });
+        self.rows.insert(key, Finished { row: value, bytes: self.memory.bytes() - before });
         if !ordered {
             return if self.finished >= self.most { Flow::Enough } else { Flow::More };
         }
-        // Which of several equal rows stays is known only at the end, so those of `DISTINCT` all wait.
+        // Which of several equal rows is kept is only known at the end, so `DISTINCT` keeps them all until then.
         if !self.query.distinct
             && self.rows.len() as u64 > self.most
             && let Some((_, beyond)) = self.rows.pop_last()
         {
-            self.hoard.remove(beyond.bytes);
+            self.memory.remove(beyond.bytes);
         }
         Flow::More
     }

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 
 use document::Value;
 
-use crate::context::Context;
+use crate::functions::context::Context;
 use crate::functions::list::weight;
 use crate::logical::Segment;
 use crate::row::{Operand, Row};
@@ -31,27 +31,28 @@ enum Slots<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// No slots at all: what a query without `FROM` sees, and constants.
+    /// Creates an environment without slots, for constants and queries without `FROM`.
     pub(crate) fn empty() -> Environment<'a> {
         Environment { outer: None, first: 0, slots: Slots::Nothing }
     }
 
-    /// An item in slot 0.
+    /// Creates an environment with an item in slot 0.
     pub(crate) fn of_item(item: &'a dyn Row) -> Environment<'a> {
         Environment { outer: None, first: 0, slots: Slots::Item(item, OnceCell::new()) }
     }
 
-    /// This environment and one more slot.
+    /// Returns this environment with one more slot.
     pub(crate) fn with<'b>(&'b self, slot: usize, value: Operand<'b>) -> Environment<'b> {
         Environment { outer: Some(self), first: slot, slots: Slots::One(value) }
     }
 
-    /// This environment and the values of a group, one slot each: keys first, then the results of aggregates.
+    /// Returns this environment with the values of a group, one slot each: keys first, then the results of
+    /// aggregates.
     pub(crate) fn with_group<'b>(&'b self, first: usize, values: &'b [Option<Value>]) -> Environment<'b> {
         Environment { outer: Some(self), first, slots: Slots::Group(values) }
     }
 
-    /// The value at a place in a slot; no segments mean the whole of it, which is paid for when it is made.
+    /// Returns the value at a place in a slot; no segments mean the whole of it, whose copy is charged.
     pub(crate) fn get(&'a self, slot: usize, path: &[Segment], context: &Context) -> Option<Operand<'a>> {
         let mut link = self;
         loop {
@@ -72,14 +73,14 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// The whole of an item. A query may name it thousands of times; it is copied once for each row.
+/// Returns the whole of an item. A query may name it thousands of times; it is copied once per row.
 fn copied<'a>(item: &dyn Row, whole: &'a OnceCell<Value>, context: &Context) -> Option<Operand<'a>> {
     if whole.get().is_none() {
-        // How large it is shows only afterwards; but where nothing is left, nothing is copied.
+        // The size is only known afterwards, but nothing is copied if the budget is used up.
         context.spend(1).then_some(())?;
         let value = item.whole();
         context.spend(weight(value.view()) as u64 / 64).then_some(())?;
-        // Nobody else can have set it since.
+        // The cell is known to be empty.
         let _ = whole.set(value);
     }
     whole.get().map(|value| Operand::Borrowed(value.view()))

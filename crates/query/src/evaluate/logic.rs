@@ -6,17 +6,17 @@ use document::ValueRef;
 
 use super::relate::{equal, is_among, relate};
 use super::{Environment, evaluate};
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 use crate::functions::like::{self, Like};
 use crate::logical::{Comparison, Expression};
 
-/// Longest pattern that a row may bring along, in bytes: as long as a text that would have it written out.
+/// Longest pattern that may come from a row, in bytes: as long as the text of a query may be.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
-/// Parts of an `AND` or `OR` that cost nothing of their own.
+/// Parts of an `AND` or `OR` that are not charged separately.
 const PARTS_FREE: usize = 8;
 
-/// The value of an expression as a condition: anything but a boolean is undefined.
+/// Returns the value of an expression as a condition: anything but a boolean is undefined.
 pub(crate) fn truth(
     expression: &Expression,
     environment: &Environment<'_>,
@@ -52,7 +52,7 @@ pub(crate) fn truth(
     }
 }
 
-/// Pays for making a pattern ready, which takes some dozens of bytes for each of its letters.
+/// Charges the compilation of a pattern, which takes some dozens of bytes for each of its letters.
 fn pay_for_pattern(pattern: &str, context: &Context) -> Option<()> {
     if pattern.len() > PATTERN_BYTES_MAX {
         let what = "one computed pattern of LIKE";
@@ -67,14 +67,14 @@ fn matches(pattern: &Like, value: ValueRef<'_>, context: &Context) -> Option<boo
     context.spend(pattern.steps(text)).then(|| pattern.matches(text))
 }
 
-/// `AND` (decided by the first false) or `OR` (decided by the first true).
+/// Evaluates `AND` (decided by the first false) or `OR` (decided by the first true).
 fn decide(
     parts: &[Expression],
     environment: &Environment<'_>,
     context: &Context,
     deciding: bool,
 ) -> Option<bool> {
-    // Few parts are paid for with the row.
+    // The charge for the row covers few parts.
     if parts.len() > PARTS_FREE && !context.spend(parts.len() as u64) {
         return None;
     }
@@ -110,7 +110,7 @@ fn is_in(
     outcome
 }
 
-/// `low <= value AND value <= high`, with the same say for undefined.
+/// Evaluates `low <= value AND value <= high`, with the same rules for undefined.
 fn between(
     [value, low, high]: [&Expression; 3],
     environment: &Environment<'_>,
@@ -128,7 +128,7 @@ fn between(
     }
 }
 
-/// Compares two defined values, whatever that takes: for constants.
+/// Compares two defined values without a charge, for constants.
 pub(crate) fn compare(operator: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
     Some(match operator {
         Comparison::Equal => document::equal(left, right),

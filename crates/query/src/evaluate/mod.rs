@@ -16,9 +16,10 @@
 //! | `a ? b : c` | `b` only where `a` is true |
 //!
 //! Evaluation cannot fail. What goes beyond a limit or makes the query impossible to answer is recorded in the
-//! [`Context`], and whoever walks through rows asks for it after each of them. Values are borrowed from the row
-//! wherever they lie there as they are: comparing a stored property with a constant builds nothing.
+//! [`Context`], which the loop over rows checks after each row. Values are borrowed from the row where possible:
+//! comparing a stored property with a constant builds nothing.
 
+pub(crate) mod aggregate;
 mod arithmetic;
 mod build;
 mod collect;
@@ -29,19 +30,19 @@ mod rows;
 
 use document::ValueRef;
 
-pub(crate) use build::{Hoard, project};
+pub(crate) use build::{MemoryBudget, project};
 pub(crate) use collect::Collector;
 pub(crate) use environment::Environment;
 pub(crate) use logic::{compare, truth};
 pub(crate) use rows::{Flow, each_binding};
 
-use crate::context::Context;
+use crate::functions::context::Context;
 use crate::functions::{Arg, Entry, number};
 use crate::logical::{Expression, Query, Segment};
 use crate::row::{Operand, Row};
 
 impl Query {
-    /// Whether the item has a row in the answer, as far as sources and filter say.
+    /// Returns `true` if the sources and the filter yield a row for the item.
     pub fn matches(&self, item: &dyn Row, context: &Context) -> bool {
         let mut found = false;
         each_binding(self, &Environment::of_item(item), context, &mut |_, _| {
@@ -52,7 +53,7 @@ impl Query {
     }
 }
 
-/// The value of an expression, `None` if undefined.
+/// Returns the value of an expression, `None` if undefined.
 pub(crate) fn evaluate<'a>(
     expression: &'a Expression,
     environment: &'a Environment<'a>,
@@ -105,7 +106,7 @@ pub(crate) fn evaluate<'a>(
     }
 }
 
-/// The step that a computed index stands for: a name, or a whole number that is not negative.
+/// Returns the step that a computed index stands for: a name, or a whole number that is not negative.
 fn segment(index: ValueRef<'_>) -> Option<Segment> {
     match index {
         ValueRef::String(name) => Some(Segment::Name(name.to_owned())),

@@ -1,8 +1,8 @@
-//! Comparisons that pay for what they walk over.
+//! Comparisons that are charged by the size of the values.
 //!
-//! Whether `c.a = 5` takes no longer than looking at it, but `c.a = c.b` may walk over two items: what is not small is
-//! compared here, piece by piece, each paid from the budget of the request. The order is [`document::total_order`].
-//! Where the budget ends, the outcome is undefined and the context has the fault.
+//! `c.a = 5` is cheap, but `c.a = c.b` may traverse two items: large values are compared here, part by part, each
+//! charged to the budget of the request. The order is [`document::total_order`]. Where the budget ends, the outcome is
+//! undefined and the context has the fault.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use document::{ObjectRef, Value, ValueRef, total_order};
 
 use super::logic::compare;
-use crate::context::Context;
+use crate::functions::context::Context;
 use crate::logical::Comparison;
 
-/// Bytes of text that cost one step; what is shorter costs nothing of its own.
+/// Bytes of text that cost one step; shorter texts are free.
 const TEXT_STEP: usize = 64;
 
 /// Compares two defined values.
@@ -23,7 +23,7 @@ pub(super) fn relate(
     right: ValueRef<'_>,
     context: &Context,
 ) -> Option<bool> {
-    // A small value is told from any other at once. Constants mostly stand on the right.
+    // A comparison with a small value is cheap. Constants are mostly on the right.
     if is_small(right) || is_small(left) {
         return compare(operator, left, right);
     }
@@ -37,7 +37,7 @@ pub(super) fn relate(
     }
 }
 
-/// Whether two values are equal.
+/// Returns whether two values are equal.
 pub(super) fn equal(left: ValueRef<'_>, right: ValueRef<'_>, context: &Context) -> Option<bool> {
     if is_small(right) || is_small(left) {
         return Some(document::equal(left, right));
@@ -50,7 +50,7 @@ pub(super) fn equal(left: ValueRef<'_>, right: ValueRef<'_>, context: &Context) 
     }
 }
 
-/// Whether a value is in a list that is in order.
+/// Returns whether a value is in a list that is in order.
 pub(super) fn is_among(value: ValueRef<'_>, list: &[Value], context: &Context) -> Option<bool> {
     if is_small(value) {
         return Some(list.binary_search_by(|item| total_order(Some(item.view()), Some(value))).is_ok());
@@ -82,7 +82,7 @@ fn pay_for_text(left: ValueRef<'_>, right: ValueRef<'_>, context: &Context) -> O
     }
 }
 
-/// How two values compare in the order of everything.
+/// Compares two values in the total order.
 fn order(left: ValueRef<'_>, right: ValueRef<'_>, context: &Context) -> Option<Ordering> {
     match (left, right) {
         (ValueRef::Array(left), ValueRef::Array(right)) => {
@@ -96,7 +96,7 @@ fn order(left: ValueRef<'_>, right: ValueRef<'_>, context: &Context) -> Option<O
             Some(left.len().cmp(&right.len()))
         }
         (ValueRef::Object(left), ValueRef::Object(right)) => {
-            // Both are sorted by name, whatever comes of it.
+            // Both are sorted by name in any case.
             context.spend(left.len() as u64 + right.len() as u64).then_some(())?;
             let (one, other) = (members(left), members(right));
             for ((name, value), (other_name, other_value)) in one.iter().zip(&other) {

@@ -1,27 +1,27 @@
-//! Rows: the product of a query's sources, and what a subquery makes of its rows.
+//! Rows: the product of a query's sources, and the value of a subquery.
 //!
-//! A subquery is run for each row around it, on values that are already in memory: elements of an array, mostly
-//! few. So it is run whole, by a [`Collector`].
+//! A subquery is run for each outer row, on values that are already in memory: elements of an array, mostly few. So a
+//! [`Collector`] runs it to the end.
 
 use document::Value;
 
 use super::{Collector, Environment, evaluate, truth};
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 use crate::logical::{Query, Rows, Source, SubqueryKind};
 use crate::row::Operand;
 
-/// Whether there is any use in further rows.
+/// Whether further rows are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Go on.
+    /// Continue.
     More,
-    /// Nothing further matters, or the query has failed.
+    /// Stop: no further row is needed, or the query has failed.
     Enough,
 }
 
-/// Goes through the rows of the query's sources that fulfil its filter. `environment` holds the item, or what is
-/// around the subquery; the visitor gets it with the slots of the sources, and the row's number among all rows of the
-/// sources: which of them the filter lets pass does not change it.
+/// Visits the rows of the query's sources that fulfil its filter. `environment` holds the item, or is that of the
+/// outer query; the visitor gets it with the slots of the sources, and the index of the row among all rows of the
+/// sources, whether or not they pass the filter.
 pub(crate) fn each_binding(
     query: &Query,
     environment: &Environment<'_>,
@@ -66,7 +66,7 @@ fn join(
     }
 }
 
-/// The rows that a source makes of a value: the value, or the elements of the array that it is.
+/// Visits the rows that a source makes of a value: the value itself, or the elements of an array.
 fn each_row(
     source: &Source,
     value: &Operand<'_>,
@@ -86,7 +86,7 @@ fn each_row(
     Flow::More
 }
 
-/// What a subquery stands for in an expression.
+/// Returns the value of a subquery in an expression.
 pub(super) fn subquery<'a>(
     kind: SubqueryKind,
     query: &Query,
@@ -116,12 +116,12 @@ pub(super) fn subquery<'a>(
     Some(Operand::Owned(value))
 }
 
-/// All rows of a subquery.
+/// Returns all rows of a subquery.
 pub(crate) fn rows_of(query: &Query, environment: &Environment<'_>, context: &Context) -> Vec<Value> {
     first_rows(query, environment, context, u64::MAX)
 }
 
-/// The rows of a subquery, or as many of them as matter.
+/// Returns the first rows of a subquery, at most `most`.
 fn first_rows(query: &Query, environment: &Environment<'_>, context: &Context, most: u64) -> Vec<Value> {
     let mut collector = Collector::new(query, most);
     each_binding(query, environment, context, &mut |row, _| collector.push(row, context));

@@ -1,4 +1,4 @@
-//! Functions of arrays, and the two that go with them: `CHOOSE` and `OBJECTTOARRAY`.
+//! Functions of arrays, and `CHOOSE` and `OBJECTTOARRAY`.
 //!
 //! Elements are equal as a query's `=` means it: `1` is `1.0`, objects in any order of members. An array never holds
 //! undefined; where a sought value is undefined the answer is three-valued, as `AND` and `OR` would give it.
@@ -9,7 +9,7 @@ use document::{ArrayRef, Value, ValueRef, equal, total_order};
 
 use super::list::{List, weight};
 use super::{Arg, Entry, bounds, number, text};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -28,14 +28,14 @@ pub(crate) const TABLE: &[Entry] = &[
     Entry { name: "OBJECTTOARRAY", least: 1, most: 3, run: object_to_array },
 ];
 
-/// The argument's items, the walk over them paid for.
+/// Returns the argument's items, after charging the walk over them.
 pub(super) fn items<'a>(argument: Arg<'a>, context: &Context) -> Option<ArrayRef<'a>> {
     let items = argument?.as_array()?;
     bounds::walk(items.len().saturating_mul(size_of::<Value>()), context)?;
     Some(items)
 }
 
-/// The items as numbers; undefined when one of them is none.
+/// Returns the items as numbers; undefined when one of them is none.
 fn numbers(argument: Arg<'_>, context: &Context) -> Option<Vec<f64>> {
     items(argument, context)?.iter().map(ValueRef::as_f64).collect()
 }
@@ -49,7 +49,7 @@ fn average(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     number(numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// Returns the median: the middle item, or the mean of the two in the middle.
 fn median(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let mut numbers = numbers(arguments[0], context)?;
     let count = numbers.len();
@@ -65,7 +65,7 @@ fn median(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     number(if sum.is_finite() { sum / 2.0 } else { lower / 2.0 + *upper / 2.0 })
 }
 
-/// The last or the first of the items in the order of all values; an array or object among them has no place there.
+/// Returns the last or the first of the items in the order of all values; an array or object among them has no place there.
 fn extreme(arguments: &[Arg<'_>], wanted: Ordering, context: &Context) -> Option<Value> {
     let mut best: Option<ValueRef<'_>> = None;
     for item in items(arguments[0], context)?.iter() {
@@ -84,7 +84,7 @@ fn length(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
 }
 
 fn concat(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    // A wrong argument makes the whole undefined, so look before building.
+    // A wrong argument makes the whole undefined, so all are checked before building.
     let arrays: Vec<ArrayRef<'_>> =
         arguments.iter().map(|argument| (*argument)?.as_array()).collect::<Option<_>>()?;
     let mut list = List::new(context);
@@ -101,20 +101,20 @@ fn contains(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
         .map(Value::Bool)
 }
 
-/// Whether an item is equal to the sought value; `None` when looking costs more than is left. The size of the sought
-/// value bounds each comparison, so it is what is paid for.
+/// Returns whether an item is equal to the sought value; `None` if the budget is used up. The charge is by the size of the
+/// sought value, which bounds each comparison.
 fn holds(items: ArrayRef<'_>, sought: ValueRef<'_>, context: &Context) -> Option<bool> {
     let each = if matches!(sought, ValueRef::Array(_) | ValueRef::Object(_)) { weight(sought) } else { 1 };
     bounds::walk(items.len().saturating_mul(size_of::<Value>().max(each)), context)?;
     let matches = |item| match (item, sought) {
-        // Comparing objects sorts their members: not for those that cannot be equal.
+        // Comparing objects sorts their members; this skips objects that cannot be equal.
         (ValueRef::Object(item), ValueRef::Object(sought)) if item.len() != sought.len() => false,
         _ => equal(item, sought),
     };
     Some(items.iter().any(matches))
 }
 
-/// Whether an item includes the sought value.
+/// Returns whether an item includes the sought value.
 fn includes_one(items: ArrayRef<'_>, sought: ValueRef<'_>, context: &Context) -> Option<bool> {
     if !matches!(sought, ValueRef::Object(_)) {
         return holds(items, sought, context);
@@ -127,7 +127,7 @@ fn includes_one(items: ArrayRef<'_>, sought: ValueRef<'_>, context: &Context) ->
     Some(false)
 }
 
-/// Whether an object has all that the sought one has, in its members likewise; anything else must be equal.
+/// Returns whether an object has all that the sought one has, in its members likewise; anything else must be equal.
 fn includes(item: ValueRef<'_>, sought: ValueRef<'_>, context: &Context) -> Option<bool> {
     let (ValueRef::Object(item), ValueRef::Object(sought)) = (item, sought) else {
         bounds::walk(weight(sought), context)?;
@@ -152,7 +152,8 @@ fn contains_any(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     contains_each(arguments, true, context)
 }
 
-/// One sought value whose answer is `decisive` decides; failing that, an undefined one leaves all undefined.
+/// Evaluates a test over several sought values. One whose answer is `decisive` decides; otherwise an undefined one
+/// makes the result undefined.
 fn contains_each(arguments: &[Arg<'_>], decisive: bool, context: &Context) -> Option<Value> {
     let items = arguments[0]?.as_array()?;
     let mut unknown = false;
@@ -168,7 +169,7 @@ fn contains_each(arguments: &[Arg<'_>], decisive: bool, context: &Context) -> Op
     (!unknown).then_some(Value::Bool(!decisive))
 }
 
-/// From a start, counted from the end when negative, at most so many items.
+/// Returns at most `count` items from a start, which is counted from the end if negative.
 fn slice(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (items, start) = (arguments[0]?.as_array()?, arguments[1]?.as_i64()?);
     let most = arguments.get(2).map_or(Some(i64::MAX), |most| (*most)?.as_i64())?;
@@ -180,7 +181,7 @@ fn slice(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     Some(list.finish())
 }
 
-/// The argument at a place, the first being 1.
+/// Returns the argument at a position, the first being 1.
 fn choose(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let place = usize::try_from(arguments[0]?.as_i64()?).ok()?;
     let chosen = (*arguments[1..].get(place.checked_sub(1)?)?)?;
@@ -188,7 +189,7 @@ fn choose(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     Some(chosen.to_value())
 }
 
-/// An object for each member, holding its name and its value.
+/// Returns an object for each member, holding its name and its value.
 fn object_to_array(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let members = arguments[0]?.as_object()?;
     let named =
@@ -205,7 +206,7 @@ fn object_to_array(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
 mod tests {
     use super::super::testing::{call_in, check};
     use super::*;
-    use crate::context::Fault;
+    use crate::functions::context::Fault;
 
     #[test]
     fn figures_of_arrays() {

@@ -1,9 +1,9 @@
-//! What one call may walk and build. Texts come from items and parameters, results feed other calls: without a
-//! bound a few nested `REPLACE` would double themselves beyond any memory.
+//! Bounds on what one function call may traverse and build. Results feed other calls: without a bound a few nested
+//! `REPLACE` would exhaust the memory.
 
 use document::Value;
 
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 
 /// Longest text that a function makes, in bytes. Twice the largest item.
 pub(crate) const TEXT_BYTES: usize = 4 * 1024 * 1024;
@@ -11,24 +11,24 @@ pub(crate) const TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// Largest list that a function cuts a text into, in bytes of its values.
 pub(crate) const LIST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Pays for a walk over that many bytes of text; `None` when the request has done all it may.
+/// Charges a walk over that many bytes of text; `None` if the budget is used up.
 pub(crate) fn walk(bytes: usize, context: &Context) -> Option<()> {
     context.spend(bytes as u64 / 64 + 1).then_some(())
 }
 
-/// Pays for a text of that many bytes that is about to be made; `None` when it is too long.
+/// Charges a text of that many bytes that is about to be built; `None` if it is too long.
 pub(crate) fn make(bytes: usize, context: &Context) -> Option<()> {
     limit_text(bytes, context)?;
     walk(bytes, context)
 }
 
-/// Pays for a list of that many items that is about to be made; `None` when it is too long.
+/// Charges a list of that many items that is about to be built; `None` if it is too long.
 pub(crate) fn list(items: usize, context: &Context) -> Option<()> {
     limit_list(items, context)?;
     walk(items.saturating_mul(size_of::<Value>()), context)
 }
 
-/// `None`, and the request fails, if a text of that many bytes is too long.
+/// Returns `None` and fails the request if a text of that many bytes is too long.
 pub(crate) fn limit_text(bytes: usize, context: &Context) -> Option<()> {
     let fits = bytes <= TEXT_BYTES;
     if !fits {
@@ -37,7 +37,7 @@ pub(crate) fn limit_text(bytes: usize, context: &Context) -> Option<()> {
     fits.then_some(())
 }
 
-/// `None`, and the request fails, if a list of that many items is too long.
+/// Returns `None` and fails the request if a list of that many items is too long.
 pub(crate) fn limit_list(items: usize, context: &Context) -> Option<()> {
     let fits = items <= LIST_BYTES / size_of::<Value>();
     if !fits {

@@ -1,8 +1,8 @@
-//! Moments of the calendar: ticks, the parts of a date, and how one leads to another.
+//! Instants: ticks, the parts of a date, and conversion between them.
 //!
-//! A moment is a number of ticks, 100 nanoseconds each, since 1970-01-01T00:00:00Z. The calendar is the proleptic
+//! An instant is a number of ticks, 100 nanoseconds each, since 1970-01-01T00:00:00Z. The calendar is the proleptic
 //! Gregorian one in UTC, years 1 to 9999, without leap seconds: what the service prints with seven digits of a
-//! second. Every function that could leave those years says so with `None`.
+//! second. A function whose result would leave those years returns `None`.
 
 use ::calendar::{date_of, days_in_month, days_of, weekday};
 
@@ -19,7 +19,7 @@ pub(crate) const FIRST: i64 = -719_162 * TICKS_PER_DAY;
 /// The last moment of year 9999.
 pub(crate) const LAST: i64 = 2_932_897 * TICKS_PER_DAY - 1;
 
-/// A moment taken apart.
+/// The parts of an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DateTime {
     pub(crate) year: i64,
@@ -33,7 +33,7 @@ pub(crate) struct DateTime {
 }
 
 impl DateTime {
-    /// The parts of a moment inside the calendar.
+    /// Returns the parts of an instant within the calendar.
     pub(crate) fn of(ticks: i64) -> Option<DateTime> {
         if !(FIRST..=LAST).contains(&ticks) {
             return None;
@@ -51,7 +51,7 @@ impl DateTime {
         })
     }
 
-    /// The moment, if there is such a date and such a time of day.
+    /// Returns the moment, if there is such a date and such a time of day.
     pub(crate) fn ticks(self) -> Option<i64> {
         let valid = (1..=9999).contains(&self.year)
             && (1..=12).contains(&self.month)
@@ -69,7 +69,7 @@ impl DateTime {
         })
     }
 
-    /// The day of the week, Sunday being 0.
+    /// Returns the day of the week, Sunday being 0.
     pub(crate) fn weekday(self) -> usize {
         weekday(days_of(self.year, self.month, self.day)) as usize % 7
     }
@@ -90,7 +90,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The part of that name or abbreviation, in letters of either case.
+    /// Returns the part of that name or abbreviation, in letters of either case.
     pub(crate) fn from_name(name: &str) -> Option<Part> {
         const NAMES: &[(Part, &[&str])] = &[
             (Part::Year, &["year", "yyyy", "yy"]),
@@ -107,7 +107,7 @@ impl Part {
         NAMES.iter().find(|(_, spellings)| spelled(spellings)).map(|(part, _)| *part)
     }
 
-    /// How many nanoseconds the part lasts; none for months and years, which have no one length.
+    /// Returns the number of nanoseconds the part lasts; none for months and years, which have no one length.
     pub(crate) fn nanoseconds(self) -> Option<i64> {
         let ticks = match self {
             Part::Year | Part::Month => return None,
@@ -123,7 +123,7 @@ impl Part {
     }
 }
 
-/// A moment `count` parts later. A day that the month reached does not have becomes that month's last day.
+/// Returns a moment `count` parts later. A day that the month reached does not have becomes that month's last day.
 pub(crate) fn add(ticks: i64, part: Part, count: i64) -> Option<i64> {
     let sum = match part.nanoseconds() {
         Some(length) => {
@@ -148,7 +148,7 @@ fn add_months(ticks: i64, count: i64) -> Option<i64> {
     date.ticks()
 }
 
-/// How many boundaries of the part lie between two moments; negative when the end comes first.
+/// Returns how many boundaries of the part lie between two moments; negative when the end comes first.
 pub(crate) fn difference(part: Part, start: i64, end: i64) -> Option<i128> {
     let Some(length) = part.nanoseconds() else {
         let (start, end) = (DateTime::of(start)?, DateTime::of(end)?);

@@ -1,10 +1,10 @@
-//! Functions between texts and other values. The text form is JSON, read strictly, with white space around it;
-//! what does not read as the wanted type is undefined.
+//! Functions between texts and other values. The text form is JSON, read strictly, with white space around it; a text
+//! that does not parse as the wanted type is undefined.
 
 use document::{Value, ValueRef, parse_json, write_json};
 
 use super::{Arg, Entry, bounds, number, text};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -16,7 +16,7 @@ pub(crate) const TABLE: &[Entry] = &[
     Entry { name: "TOSTRING", least: 1, most: 1, run: to_text },
 ];
 
-/// The value that the only argument's text stands for.
+/// Returns the value that the only argument's text stands for.
 fn read(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let text = text(arguments[0])?;
     bounds::make(text.len(), context)?;
@@ -39,7 +39,7 @@ fn to_null(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     read(arguments, context).filter(Value::is_null)
 }
 
-/// Whole numbers of 64 bits stay exact; `1.000` is `1`.
+/// Converts a text to a number. Whole numbers of 64 bits stay exact; `1.000` is `1`.
 fn to_number(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     match read(arguments, context)? {
         Value::Double(double) => number(double),
@@ -47,7 +47,7 @@ fn to_number(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     }
 }
 
-/// A text is itself, any other value its JSON.
+/// Converts a value to text: a text is unchanged, any other value becomes JSON.
 fn to_text(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     if let Some(text) = text(arguments[0]) {
         bounds::walk(text.len(), context)?;
@@ -59,7 +59,7 @@ fn to_text(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     String::from_utf8(out).ok().map(Value::String)
 }
 
-/// Like [`write_json`], but numbers print as computed ones do, and it stops when the text gets too long.
+/// Writes JSON like [`write_json`], but numbers print as computed ones do, and it stops if the text gets too long.
 fn write(value: ValueRef<'_>, out: &mut Vec<u8>, context: &Context) -> Option<()> {
     match value {
         ValueRef::Double(double) => write_json(number(double)?.view(), out),
@@ -88,7 +88,7 @@ fn write(value: ValueRef<'_>, out: &mut Vec<u8>, context: &Context) -> Option<()
 
 #[cfg(test)]
 mod tests {
-    use crate::context::{Context, Fault};
+    use crate::functions::context::{Context, Fault};
     use crate::functions::testing::{call_in, check};
 
     #[test]

@@ -11,7 +11,7 @@ use document::Value;
 use super::calendar::{self, DateTime, NANOSECONDS_PER_TICK, Part, TICKS_PER_MILLISECOND};
 use super::datetime_format::format;
 use super::{Arg, Entry, number, text};
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -46,7 +46,7 @@ pub(crate) const TABLE: &[Entry] = &[
 /// The longest text that a format may give.
 const FORMATTED_BYTES: usize = 64 * 1024;
 
-/// The bin of `DATETIMEBIN` may not begin before 1601-01-01.
+/// The earliest start of a bin of `DATETIMEBIN`: 1601-01-01.
 const EARLIEST_BIN: i64 = -134_774 * calendar::TICKS_PER_DAY;
 
 /// Reads a date or a date and time: `YYYY-MM-DD`, optionally `T` or a space and `hh:mm:ss`, optionally `.` and one
@@ -87,7 +87,7 @@ fn parse_with_offset(text: &str) -> Option<i64> {
     (calendar::FIRST..=calendar::LAST).contains(&ticks).then_some(ticks)
 }
 
-/// The time before `+hh:mm` or `-hh:mm`, and the offset in minutes.
+/// Returns the time before `+hh:mm` or `-hh:mm`, and the offset in minutes.
 fn split_offset(text: &str) -> Option<(&str, i64)> {
     const SHORTEST: usize = "YYYY-MM-DDThh:mm:ss".len();
     let (local, offset) = text.split_at_checked(text.len().checked_sub("+hh:mm".len())?)?;
@@ -114,7 +114,7 @@ fn read_fraction(text: &[u8]) -> Option<i64> {
     Some(digits(decimals)? * 10_i64.pow(7 - decimals.len() as u32))
 }
 
-/// At most seven decimal digits as a number.
+/// Returns at most seven decimal digits as a number.
 fn digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
 }
@@ -160,7 +160,7 @@ fn date_time_add(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
 }
 
 /// Rounds down to the beginning of a bin, counted from 1970 or from where the caller says. Months and years have no
-/// one length and are not offered.
+/// fixed length and are not supported.
 fn date_time_bin(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     let ticks = i128::from(moment(arguments[0])?);
     let length = part(arguments[1])?.nanoseconds()?;
@@ -228,7 +228,7 @@ fn part_of(part: Part, ticks: i64) -> Option<Value> {
     }))
 }
 
-/// Milliseconds since 1970; what is finer than a millisecond is cut off towards the past.
+/// Milliseconds since 1970; the fraction of a millisecond is truncated towards the past.
 fn date_time_to_timestamp(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     Some(Value::Int(moment(arguments[0])?.div_euclid(TICKS_PER_MILLISECOND)))
 }

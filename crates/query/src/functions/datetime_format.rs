@@ -18,30 +18,15 @@
 
 use std::fmt::Write as _;
 
+use calendar::{MONTHS, WEEKDAYS, abbreviated};
+
 use super::calendar::DateTime;
 
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-/// Longest run of one letter. None has a meaning of its own from far below that.
+/// The longest run of one letter that is accepted.
 const WIDTH_MAX: usize = 64;
 
-/// The date in the shape of the pattern; `None` when the pattern ends in a backslash, wants more than seven digits
-/// of a fraction, or has an endless run of a letter. What is longer than `limit` is cut somewhere behind that.
+/// Returns the date in the shape of the pattern; `None` when the pattern ends in a backslash, wants more than seven digits
+/// of a fraction, or has an endless run of a letter. A result longer than `limit` is truncated somewhere after it.
 pub(crate) fn format(date: DateTime, pattern: &str, limit: usize) -> Option<String> {
     let mut out = String::new();
     let mut rest = pattern.chars();
@@ -68,14 +53,16 @@ pub(crate) fn format(date: DateTime, pattern: &str, limit: usize) -> Option<Stri
 }
 
 fn write_part(date: DateTime, letter: char, width: usize, out: &mut String) -> Option<()> {
-    let short = |name: &'static str| &name[..3];
+    // `DateTime` counts from Sunday, the table from Monday.
+    let weekday = WEEKDAYS[(date.weekday() + 6) % 7];
+    let month = MONTHS[date.month as usize - 1];
     match (letter, width) {
         ('d', 1 | 2) => padded(date.day, width, out),
-        ('d', 3) => out.push_str(short(DAYS[date.weekday()])),
-        ('d', _) => out.push_str(DAYS[date.weekday()]),
+        ('d', 3) => out.push_str(abbreviated(weekday)),
+        ('d', _) => out.push_str(weekday),
         ('M', 1 | 2) => padded(date.month, width, out),
-        ('M', 3) => out.push_str(short(MONTHS[date.month as usize - 1])),
-        ('M', _) => out.push_str(MONTHS[date.month as usize - 1]),
+        ('M', 3) => out.push_str(abbreviated(month)),
+        ('M', _) => out.push_str(month),
         ('y', 1 | 2) => padded(date.year % 100, width, out),
         ('y', _) => padded(date.year, width, out),
         ('H', _) => padded(date.hour, width.min(2), out),
@@ -105,7 +92,7 @@ fn padded(number: i64, width: usize, out: &mut String) {
 mod tests {
     use super::super::testing::{call, call_in, check};
     use super::WIDTH_MAX;
-    use crate::context::{Context, Fault};
+    use crate::functions::context::{Context, Fault};
 
     #[test]
     fn patterns() {

@@ -1,22 +1,22 @@
 //! Words in texts: the functions of full-text search and the score that ranks by it.
 //!
-//! A text becomes words (letters and digits in a row, lower-cased; an ideograph is a word of its own), very common
-//! English words are left out, and English endings are cut off, all as the service documents that it does; the same
-//! happens to what is sought. A phrase is found where its words follow each other, left-out ones not counted. What
-//! consists of common words alone is found nowhere.
+//! A text becomes words (letters and digits in a row, lower-cased; an ideograph is a word of its own), English stop
+//! words are left out, and English words are stemmed, all as the service documents it; sought values are treated
+//! alike. A phrase is found where its words follow each other, not counting stop words. A phrase of stop words alone
+//! is never found.
 //!
 //! A sought value may also be an object `{"term": "red", "distance": 1}`: then up to two letters of a word may
 //! differ.
 //!
-//! The score is BM25 with the usual constants. Its statistics over all items come from outside: the executor gathers
-//! them, or a client does and hands them to `_FULLTEXTSCORE`.
+//! The score is BM25 with the usual constants. Its statistics over all items come from outside: the executor collects
+//! them, or a client does and passes them to `_FULLTEXTSCORE`.
 
 use document::{Value, ValueRef};
-use words::{LONGEST_WORD, stem};
+use stemming::{LONGEST_WORD, stem};
 
-use super::common_words::is_common;
+use super::stop_words::is_stop_word;
 use super::{Arg, Entry, bounds, number, text};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -27,22 +27,22 @@ pub(crate) const TABLE: &[Entry] = &[
     Entry { name: "_FULLTEXTWORDCOUNT", least: 1, most: 1, run: full_text_word_count },
 ];
 
-/// How soon more of the same word stops to count.
+/// BM25's `k1`: how soon repetitions of a word stop to count.
 const SATURATION: f64 = 1.2;
-/// How much a long text is held against it.
+/// BM25's `b`: how much the length of a text counts.
 const LENGTH_WEIGHT: f64 = 0.75;
 /// The most letters that a word may differ in.
 const MOST_EDITS: usize = 2;
 
-/// The words of a text as they are compared: lower-cased, without common ones and endings.
+/// Returns the terms of a text: lower case, without stop words, stemmed.
 pub fn tokens(text: &str) -> impl Iterator<Item = String> {
     words(text).filter_map(|word| {
         let word = word.to_lowercase().replace('\u{2019}', "'");
-        (!is_common(&word)).then(|| stem(&word))
+        (!is_stop_word(&word)).then(|| stem(&word))
     })
 }
 
-/// The words of a text as they are written.
+/// Returns the words of a text as they are written.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -54,7 +54,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How many bytes the word at the beginning has. An apostrophe between letters belongs to it, a point or comma between
+/// Returns how many bytes the word at the beginning has. An apostrophe between letters belongs to it, a point or comma between
 /// digits likewise.
 fn word_length(text: &str) -> usize {
     let mut characters = text.char_indices().peekable();
@@ -68,7 +68,7 @@ fn word_length(text: &str) -> usize {
             ('.' | ',', Some((_, after))) => before.is_numeric() && after.is_numeric(),
             _ => false,
         };
-        // Accents may follow their letter as characters of their own.
+        // Accents may follow their letter as separate characters.
         let continues = c.is_alphanumeric() || ('\u{300}'..='\u{36F}').contains(&c);
         if !joins && (!continues || stands_alone(c)) {
             return at;
@@ -78,12 +78,12 @@ fn word_length(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a character is of a writing without spaces between words.
+/// Returns `true` if a character is of a writing without spaces between words.
 fn stands_alone(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// What is sought: words that follow each other, with letters that may differ.
+/// A sought phrase: words that follow each other, with letters that may differ.
 #[derive(Debug)]
 pub(crate) struct Phrase {
     tokens: Vec<String>,
@@ -107,7 +107,7 @@ impl Phrase {
         Some(Phrase { tokens: tokens(term).collect(), edits })
     }
 
-    /// How often the phrase occurs.
+    /// Returns how often the phrase occurs.
     pub(crate) fn count(&self, words: &[String]) -> usize {
         if self.tokens.is_empty() {
             return 0;
@@ -117,7 +117,7 @@ impl Phrase {
     }
 }
 
-/// Whether one word becomes the other by that many letters put in, left out or replaced.
+/// Returns `true` if one word becomes the other by that many letters put in, left out or replaced.
 fn alike(a: &str, b: &str, edits: usize) -> bool {
     if edits == 0 || a == b || a.len().max(b.len()) > LONGEST_WORD {
         return a == b;
@@ -139,7 +139,7 @@ fn alike(a: &str, b: &str, edits: usize) -> bool {
     row[b.len()] <= edits
 }
 
-/// What is known of all texts together.
+/// Statistics of all texts together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Corpus {
     /// How many texts there are.
@@ -148,7 +148,7 @@ pub(crate) struct Corpus {
     pub(crate) words: f64,
 }
 
-/// The score of a text of `words` words. For each thing sought: how often it is in the text, and in how many texts it
+/// Returns the score of a text of `words` words. For each thing sought: how often it is in the text, and in how many texts it
 /// is.
 pub(crate) fn bm25(corpus: Corpus, words: f64, sought: impl IntoIterator<Item = (f64, f64)>) -> f64 {
     let average = corpus.words / corpus.documents;
@@ -162,22 +162,22 @@ pub(crate) fn bm25(corpus: Corpus, words: f64, sought: impl IntoIterator<Item = 
     sought.into_iter().map(score).sum()
 }
 
-/// The words of an argument, their making paid for.
+/// Returns the words of an argument, after charging their analysis.
 fn analyzed(argument: Arg<'_>, context: &Context) -> Option<Vec<String>> {
     let text = text(argument)?;
-    // Words are made one by one, which costs more than walking.
+    // Analysis allocates each word, which costs more than a walk.
     bounds::walk(text.len().saturating_mul(8), context)?;
     Some(tokens(text).collect())
 }
 
-/// How often each of the sought values occurs.
+/// Returns how often each of the sought values occurs.
 fn counts(words: &[String], sought: &[Phrase], context: &Context) -> Option<Vec<usize>> {
     let work = sought.iter().map(|phrase| (phrase.tokens.len() + 1) * if phrase.edits > 0 { 64 } else { 4 });
     bounds::walk(words.len().saturating_mul(work.sum()), context)?;
     Some(sought.iter().map(|phrase| phrase.count(words)).collect())
 }
 
-/// How often each argument after the first, which is the text, occurs.
+/// Returns how often each argument after the first, which is the text, occurs.
 fn arguments_found(arguments: &[Arg<'_>], context: &Context) -> Option<Vec<usize>> {
     let sought: Vec<Phrase> =
         arguments[1..].iter().map(|sought| Phrase::read((*sought)?)).collect::<Option<_>>()?;
@@ -196,8 +196,8 @@ fn full_text_word_count(arguments: &[Arg<'_>], context: &Context) -> Option<Valu
     Some(Value::Int(analyzed(arguments[0], context)?.len() as i64))
 }
 
-/// Text, array of sought values, number of texts, number of words in them, array of the numbers of texts with each
-/// sought value.
+/// Computes the score. The arguments: the text, an array of sought values, the number of texts, the number of words
+/// in them, an array of the numbers of texts with each sought value.
 fn full_text_score(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let sought: Vec<Phrase> = arguments[1]?.as_array()?.iter().map(Phrase::read).collect::<Option<_>>()?;
     let corpus = Corpus { documents: arguments[2]?.as_f64()?, words: arguments[3]?.as_f64()? };
@@ -215,7 +215,7 @@ fn full_text_score(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
 mod tests {
     use super::super::testing::{call, call_in, check};
     use super::*;
-    use crate::context::Fault;
+    use crate::functions::context::Fault;
 
     fn all(text: &str) -> Vec<String> {
         tokens(text).collect()

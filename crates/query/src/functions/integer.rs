@@ -7,7 +7,7 @@
 use document::Value;
 
 use super::{Arg, Entry};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[

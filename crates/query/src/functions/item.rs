@@ -3,12 +3,12 @@
 use document::{ItemRid, Value};
 
 use super::{Arg, Entry};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[Entry { name: "DOCUMENTID", least: 1, most: 1, run: document_id }];
 
-/// The item's number inside its container, read from its resource id.
+/// Returns the item's number inside its container, read from its resource id.
 fn document_id(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     let rid: ItemRid = arguments[0]?.get("_rid")?.as_str()?.parse().ok()?;
     i64::try_from(rid.number).ok().map(Value::Int)

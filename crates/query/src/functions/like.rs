@@ -2,23 +2,23 @@
 //! the escape character as itself.
 //!
 //! A pattern is a row of segments with `%` between them. The first must stand at the text's beginning, the last at
-//! its end, and each between them is taken where it first occurs: taking it later never helps. So nothing is ever
-//! tried twice, and no pattern takes more than the product of its own and the text's length.
+//! its end, and each between them is taken where it first occurs: taking it later never helps. So the matcher never
+//! backtracks, and no pattern takes more than the product of its length and the text's.
 //!
 //! ```text
 //!  ab%c_d%[xy]     first "ab"   between "c_d"   last "[xy]"
 //! ```
 
-/// A pattern made ready.
+/// A compiled pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Like {
     prefix: String,
     first: Segment,
-    /// What follows the first `%`, if there is one: the segments up to the last `%`, and the one behind it.
+    /// The part after the first `%`, if there is one: the segments up to the last `%`, and the last segment.
     rest: Option<(Vec<Segment>, Segment)>,
 }
 
-/// Makes a pattern ready; `None` if a bracket is not closed or the escape character stands at the end.
+/// Compiles a pattern; `None` if a bracket is not closed or the escape character is at the end.
 pub(crate) fn compile(pattern: &str, escape: Option<char>) -> Option<Like> {
     let mut segments = Vec::new();
     let mut open = Vec::new();
@@ -40,13 +40,13 @@ pub(crate) fn compile(pattern: &str, escape: Option<char>) -> Option<Like> {
     let mut segments = segments.into_iter().map(Segment::new);
     let first = segments.next()?;
     let last = segments.next_back();
-    // Segments between two neighbouring `%` are empty and say nothing.
+    // Segments between two neighbouring `%` are empty and match anything.
     let rest = last.map(|last| (segments.filter(|segment| !segment.is_empty()).collect(), last));
     Some(Like { prefix, first, rest })
 }
 
 impl Like {
-    /// Whether the whole text fits.
+    /// Returns `true` if the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some(mut left) = self.first.at_start(text) else { return false };
         let Some((between, last)) = &self.rest else { return left.is_empty() };
@@ -57,12 +57,12 @@ impl Like {
         last.at_end(left)
     }
 
-    /// What every text that fits begins with.
+    /// Returns the prefix of every text that matches.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The only text that fits, if there is just one.
+    /// Returns the only text that matches, if there is just one.
     pub(crate) fn only(&self) -> Option<&str> {
         match (&self.first, &self.rest) {
             (Segment::Text(text), None) => Some(text),
@@ -70,13 +70,13 @@ impl Like {
         }
     }
 
-    /// Whether every text that begins with the prefix fits.
+    /// Returns `true` if every text with the prefix matches.
     pub(crate) fn is_prefix_only(&self) -> bool {
         let prefix = matches!(self.first, Segment::Text(_));
         prefix && self.rest.as_ref().is_some_and(|(between, last)| between.is_empty() && last.is_empty())
     }
 
-    /// What a match against that text takes at most, in steps of a request's budget.
+    /// Returns an upper bound of the steps that a match against that text takes.
     pub(crate) fn steps(&self, text: &str) -> u64 {
         let between = self.rest.as_ref().map_or(&[][..], |(between, _)| between);
         let longest = between.iter().map(Segment::tries).max().unwrap_or(1);
@@ -91,7 +91,7 @@ enum Segment {
     Shape(Vec<One>),
 }
 
-/// What stands for exactly one character.
+/// A matcher of exactly one character.
 #[derive(Debug, Clone, PartialEq)]
 enum One {
     Is(char),
@@ -111,12 +111,12 @@ impl Segment {
         matches!(self, Segment::Text(text) if text.is_empty())
     }
 
-    /// How often a character of the text is looked at, at most, when the segment may be anywhere.
+    /// Returns how often a character of the text is looked at, at most, when the segment may be anywhere.
     fn tries(&self) -> usize {
         if let Segment::Shape(ones) = self { ones.len() } else { 1 }
     }
 
-    /// What is behind the segment at the text's beginning.
+    /// Returns what is behind the segment at the text's beginning.
     fn at_start<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
             Segment::Text(wanted) => text.strip_prefix(wanted.as_str()),
@@ -138,7 +138,7 @@ impl Segment {
         }
     }
 
-    /// What is behind the segment where it first occurs.
+    /// Returns what is behind the segment where it first occurs.
     fn anywhere<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
             Segment::Text(wanted) => text.split_once(wanted.as_str()).map(|(_, behind)| behind),
@@ -208,7 +208,7 @@ enum Meaning {
     Open,
 }
 
-/// The same ranges in order and without overlap; those whose ends are the wrong way round hold nothing.
+/// Returns the same ranges in order and without overlap; those whose ends are the wrong way round hold nothing.
 fn merged(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
     ranges.retain(|(low, high)| low <= high);
     ranges.sort_unstable();
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(compile("%[ab][ab]%", None).unwrap().steps(&text), 2 * 100_000 / 64 + 1);
     }
 
-    /// The obvious matcher: right, and hopeless on hostile patterns.
+    /// A naive matcher: correct, and exponential on hostile patterns.
     fn obvious(text: &[char], pattern: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),

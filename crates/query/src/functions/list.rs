@@ -1,10 +1,10 @@
-//! A list that a function builds, with a bound on what it may weigh: lists of lists, made by one call from the
-//! result of another, would otherwise double themselves beyond any memory.
+//! A list that a function builds, bounded in size: lists of lists, made by one call from the result of another, would
+//! otherwise exhaust the memory.
 
 use document::{Value, ValueRef};
 
 use super::bounds::LIST_BYTES;
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 
 /// The items so far.
 pub(crate) struct List<'c> {
@@ -14,7 +14,7 @@ pub(crate) struct List<'c> {
 }
 
 impl<'c> List<'c> {
-    /// An empty list.
+    /// Creates an empty list.
     pub(crate) fn new(context: &'c Context) -> List<'c> {
         List { items: Vec::new(), bytes: 0, context }
     }
@@ -39,7 +39,7 @@ impl<'c> List<'c> {
         Some(())
     }
 
-    /// The finished list.
+    /// Returns the finished list.
     pub(crate) fn finish(self) -> Value {
         Value::Array(self.items)
     }
@@ -54,7 +54,7 @@ impl<'c> List<'c> {
     }
 }
 
-/// Roughly the memory that an owned copy takes.
+/// Returns roughly the memory that an owned copy takes.
 pub(crate) fn weight(value: ValueRef<'_>) -> usize {
     size_of::<Value>()
         + match value {

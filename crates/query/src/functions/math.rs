@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use document::Value;
 
 use super::{Arg, Entry, number};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -48,7 +48,7 @@ fn sign(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { x.signum() }
 }
 
-/// The natural logarithm, or that of a base. Bases 2 and 10 have functions of their own, which hit whole results.
+/// Returns the natural logarithm, or that of a base. Bases 2 and 10 have functions of their own, which hit whole results.
 fn log(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     let x = arguments[0]?.as_f64()?;
     let Some(base) = arguments.get(1) else { return number(x.ln()) };
@@ -60,15 +60,15 @@ fn log(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     })
 }
 
-/// Down to a multiple of the bin's size; a negative size counts from the other side and so rounds up.
+/// Rounds down to a multiple of the bin's size; a negative size counts from the other side and so rounds up.
 fn number_bin(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     let x = arguments[0]?.as_f64()?;
     let size = arguments.get(1).map_or(Some(1.0), |size| (*size)?.as_f64())?;
     number((x / size).floor() * size)
 }
 
-/// To the nearest whole number, or to that many digits after the point (before it when negative); halves away from
-/// zero.
+/// Rounds to the nearest whole number, or to that many digits after the point (before it when negative); halves away
+/// from zero.
 fn round(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     // 10^308 is the largest power that a double holds.
     const MOST_DIGITS: i64 = 308;
@@ -76,7 +76,7 @@ fn round(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
     let digits = arguments.get(1).map_or(Some(0), |digits| (*digits)?.as_i64())?;
     let scale = 10_f64.powi(digits.unsigned_abs().min(MOST_DIGITS as u64) as i32);
     let rounded = if digits >= 0 { (x * scale).round() / scale } else { (x / scale).round() * scale };
-    // So many digits that scaling overflows: the number has none to lose.
+    // With so many digits scaling overflows, and the number has no digits to round.
     number(if rounded.is_finite() { rounded } else { x })
 }
 

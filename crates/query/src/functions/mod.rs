@@ -1,12 +1,12 @@
 //! The built-in functions: one table per subject, one row per name.
 //!
-//! A function gets its arguments evaluated, `None` being undefined, and gives a value or undefined; what it may know
-//! beyond them is in [`Context`]. Aggregates are not here: they see many rows and live with the executor.
+//! A function gets evaluated arguments, `None` being undefined, and returns a value or undefined; its other inputs
+//! are in [`Context`]. Aggregates are not here: they are over many rows and belong to the executor.
 
 mod array;
 mod bounds;
 pub(crate) mod calendar;
-mod common_words;
+pub(crate) mod context;
 mod convert;
 pub(crate) mod datetime;
 mod datetime_format;
@@ -20,6 +20,7 @@ pub(crate) mod regex;
 mod search;
 mod set;
 mod spatial;
+mod stop_words;
 mod string;
 #[cfg(test)]
 mod testing;
@@ -29,8 +30,8 @@ pub(crate) mod vector;
 
 use document::{Value, ValueRef};
 
-use crate::context::Context;
-use crate::logical::Surface;
+use crate::functions::context::Context;
+use crate::surface::Surface;
 
 /// An argument; `None` is undefined.
 pub(crate) type Arg<'a> = Option<ValueRef<'a>>;
@@ -47,12 +48,12 @@ pub(crate) struct Entry {
     pub(crate) least: usize,
     /// The most arguments it takes.
     pub(crate) most: usize,
-    /// What it does. It is never called with fewer or more arguments.
+    /// The implementation. It is never called with fewer or more arguments.
     pub(crate) run: Native,
 }
 
 impl PartialEq for Entry {
-    /// Names differ, so they say which function it is: all spatial functions of one query are of one surface.
+    /// Compares by name: names are unique, because all spatial functions of one query are of one surface.
     fn eq(&self, other: &Entry) -> bool {
         self.name == other.name
     }
@@ -76,15 +77,14 @@ const TABLES: &[&[Entry]] = &[
     item::TABLE,
 ];
 
-/// The function of that name, in any case. Spatial functions are those of the surface, so that whatever evaluates a call
-/// computes on it.
+/// Returns the function of that name, in any case. Spatial functions are those of the surface.
 pub(crate) fn find(name: &str, surface: Surface) -> Option<&'static Entry> {
     let planar = if surface == Surface::Plane { spatial::PLANAR } else { &[] };
     let entries = planar.iter().chain(TABLES.iter().flat_map(|table| table.iter()));
     entries.into_iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
 }
 
-/// A computed number: whole ones print without fraction, what is not finite is undefined.
+/// Returns a computed number: whole numbers print without fraction, a number that is not finite is undefined.
 pub(crate) fn number(value: f64) -> Option<Value> {
     if !value.is_finite() {
         return None;
@@ -92,13 +92,13 @@ pub(crate) fn number(value: f64) -> Option<Value> {
     Some(whole(value).map_or(Value::Double(value), Value::Int))
 }
 
-/// The integer that a number is, if it is one. Every integer that is a double at all is the same one as `i64`.
+/// Returns the integer that a number is, if it is one. Every integer that is a double at all is the same one as `i64`.
 pub(crate) fn whole(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (value.fract() == 0.0 && value.abs() < LIMIT).then_some(value as i64)
 }
 
-/// The text of an argument.
+/// Returns the text of an argument.
 pub(crate) fn text(argument: Arg<'_>) -> Option<&str> {
     argument?.as_str()
 }

@@ -1,9 +1,9 @@
 //! Regular expressions: compiled once per request, bounded in size and in work.
 //!
-//! What bounds them is in [`patterns`]; here the request pays, and what it has compiled is kept for its other items.
+//! [`patterns`] has the bounds; this module charges the request, and caches its compiled patterns.
 //!
-//! A pattern or option that is not valid makes the result undefined, as the service documents it; what is valid
-//! but too large for this server is an error that says so.
+//! A pattern or option that is not valid makes the result undefined, as the service documents it; a valid pattern
+//! that is too large for this server is an error that says so.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use fancy_regex::Error;
 use patterns::{Limits, Options, Pattern, Unusable};
 
 use super::{Arg, Entry, bounds, text};
-use crate::context::{Context, Fault};
+use crate::functions::context::{Context, Fault};
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -26,15 +26,15 @@ pub(crate) const TABLE: &[Entry] = &[
 /// Longest patterns.
 const LIMITS: Limits = Limits { pattern_bytes: 8 * 1024, backtracking_pattern_bytes: 1024 };
 
-/// Patterns that are kept. More than a query has, few enough to bound their memory.
-const KEPT: usize = 8;
+/// The most patterns that are cached: more than most queries have, few enough to bound their memory.
+const CACHED_MAX: usize = 8;
 
 /// The patterns that a request has compiled so far, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Patterns(RefCell<Vec<Kept>>);
+pub(crate) struct Patterns(RefCell<Vec<CachedPattern>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedPattern {
     pattern: String,
     options: Options,
     compiled: Result<Arc<Pattern>, Unusable>,
@@ -48,15 +48,15 @@ impl Patterns {
         }
         let mut spend = |steps| context.spend(steps);
         let compiled = Pattern::compile(pattern, pattern.len(), options, LIMITS, &mut spend).map(Arc::new);
-        if kept.len() == KEPT {
+        if kept.len() == CACHED_MAX {
             kept.remove(0);
         }
-        kept.push(Kept { pattern: pattern.to_owned(), options, compiled: compiled.clone() });
+        kept.push(CachedPattern { pattern: pattern.to_owned(), options, compiled: compiled.clone() });
         compiled
     }
 }
 
-/// One call: a text, a pattern that was made ready for it, and whom to tell.
+/// One call: a text, its compiled pattern, and the context.
 struct Search<'a> {
     name: &'static str,
     subject: &'a str,
@@ -65,14 +65,14 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Reads text, pattern and options, and pays for one match.
+    /// Reads text, pattern and options, and charges one match.
     fn new(name: &'static str, arguments: &[Arg<'a>], context: &'a Context) -> Option<Search<'a>> {
         let (subject, pattern) = (text(arguments[0])?, text(arguments[1])?);
         let options = arguments.get(2).map_or(Some(""), |options| text(*options))?;
         let options = Options::parse(options).ok()?;
         let compiled = match context.patterns.get(pattern, options, context) {
             Ok(compiled) => compiled,
-            // Who cannot pay has a fault already.
+            // The fault is already recorded.
             Err(Unusable::Invalid(_) | Unusable::Unpaid) => return None,
             Err(Unusable::TooLarge) => {
                 context.fail(Fault::Refused(format!("The pattern of {name} is too large.")));
@@ -84,7 +84,7 @@ impl<'a> Search<'a> {
         Some(search)
     }
 
-    /// Pays for a match on that many bytes, or for a fraction of one.
+    /// Charges a match on that many bytes, or a fraction of it.
     fn pay(&self, bytes: usize, divisor: u64) -> Option<()> {
         let Some(steps) = self.compiled.steps(bytes) else {
             let message = format!("A text of {bytes} bytes is too long for the pattern of {}.", self.name);
@@ -94,7 +94,7 @@ impl<'a> Search<'a> {
         self.context.spend(steps / divisor + 1).then_some(())
     }
 
-    /// The result of a match, if it came to one.
+    /// Returns the result of a match, if it came to one.
     fn checked<T>(&self, result: Result<T, Error>) -> Option<T> {
         result
             .inspect_err(|_| {
@@ -104,13 +104,13 @@ impl<'a> Search<'a> {
             .ok()
     }
 
-    /// The group that the fourth argument names, the whole match being number 0.
+    /// Returns the group that the fourth argument names, the whole match being number 0.
     fn group(&self, arguments: &[Arg<'_>]) -> Option<usize> {
         let number = arguments.get(3).map_or(Some(0), |number| (*number)?.as_i64())?;
         usize::try_from(number).ok().filter(|number| *number < self.compiled.regex().captures_len())
     }
 
-    /// Where the first match from that byte on is, and where its group is.
+    /// Returns where the first match from that byte on is, and where its group is.
     fn next(&self, from: usize, group: usize) -> Option<(Range<usize>, Option<Range<usize>>)> {
         let regex = self.compiled.regex();
         if group == 0 {
@@ -127,21 +127,21 @@ fn matches(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     search.checked(search.compiled.regex().is_match(search.subject)).map(Value::Bool)
 }
 
-/// The first match or a group of it; undefined if there is none.
+/// Returns the first match or a group of it; undefined if there is none.
 fn extract(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let search = Search::new("REGEXEXTRACT", arguments, context)?;
     let (_, found) = search.next(0, search.group(arguments)?)?;
     Some(search.subject[found?].into())
 }
 
-/// All matches, or of each the group if it took part.
+/// Returns all matches, or of each the group if it took part.
 fn extract_all(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let search = Search::new("REGEXEXTRACTALL", arguments, context)?;
     let group = search.group(arguments)?;
     let (mut from, mut bytes, mut items) = (0, 0, Vec::new());
     while let Some((whole, found)) = search.next(from, group) {
-        // Most searches end close to where they begin, hence a fraction; groups of a look-ahead may overlap, hence
-        // the count of what they hold.
+        // Most searches end close to where they begin, hence the fraction; groups of a look-ahead may overlap, hence
+        // the charge by their size.
         search.pay(search.subject.len() - whole.end, 8)?;
         if let Some(found) = found {
             bytes += found.len();
@@ -257,7 +257,7 @@ mod tests {
         for number in 0..20 {
             get(&format!("a{number}"), "").unwrap();
         }
-        assert_eq!(context.patterns.0.borrow().len(), KEPT);
+        assert_eq!(context.patterns.0.borrow().len(), CACHED_MAX);
         assert!(!Arc::ptr_eq(&first, &get("a+", "").unwrap()));
 
         let poor = Context::new(0, 1).with_budget(1000);

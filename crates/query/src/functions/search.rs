@@ -7,7 +7,7 @@ use document::Value;
 
 use super::string::{upper_character, upper_text};
 use super::{Arg, Entry, bounds, text, utf16};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file. Those that take many texts are known under two spellings.
 pub(crate) const TABLE: &[Entry] = &[
@@ -38,7 +38,7 @@ enum Case {
     Ignored,
 }
 
-/// Two texts to compare and, as an optional third argument, whether case is ignored.
+/// Returns two texts to compare and, as an optional third argument, whether case is ignored.
 fn compared<'a>(arguments: &[Arg<'a>], context: &Context) -> Option<(&'a str, &'a str, Case)> {
     let (whole, part) = (text(arguments[0])?, text(arguments[1])?);
     let ignored = arguments.get(2).map_or(Some(false), |flag| (*flag)?.as_bool())?;
@@ -94,8 +94,8 @@ fn contains_any_any_case(arguments: &[Arg<'_>], context: &Context) -> Option<Val
     contains_each(arguments, context, Case::Ignored, true)
 }
 
-/// `CONTAINS` of each text, tied together by AND or OR: `decisive` is the answer that wins over all others, even
-/// over undefined.
+/// Evaluates `CONTAINS` of each text, connected by AND or OR: `decisive` is the answer that wins over all others,
+/// even over undefined.
 fn contains_each(arguments: &[Arg<'_>], context: &Context, case: Case, decisive: bool) -> Option<Value> {
     let whole = text(arguments[0])?;
     bounds::walk(whole.len(), context)?;
@@ -120,7 +120,8 @@ fn fold(text: &str, case: Case) -> Cow<'_, str> {
     }
 }
 
-/// A start before the text is its beginning; one behind it finds nothing.
+/// Finds the first occurrence from a start on. A start before the text is its beginning; one after its end finds
+/// nothing.
 fn index_of(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (whole, part) = (text(arguments[0])?, text(arguments[1])?);
     let start = arguments.get(2).map_or(Some(0), |start| (*start)?.as_i64())?.max(0) as usize;
@@ -132,7 +133,7 @@ fn index_of(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     Some(position(whole, whole[skipped..].find(part).map(|byte| skipped + byte)))
 }
 
-/// Nothing behind the start is looked at: what is found ends there at the latest.
+/// Finds the last occurrence that ends at the start or before it.
 fn last_index_of(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (whole, part) = (text(arguments[0])?, text(arguments[1])?);
     let last = arguments.get(2).map_or(Some(i64::MAX), |last| (*last)?.as_i64())?;
@@ -162,7 +163,7 @@ fn after_last(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     part(arguments, context, |whole, separator| whole.rsplit_once(separator).map(|(_, after)| after))
 }
 
-/// One side of a separator. A text without the separator has no sides: undefined, so that `??` can say what then.
+/// Returns one side of a separator; undefined if the text does not have the separator, so that `??` can supply a default.
 fn part(
     arguments: &[Arg<'_>],
     context: &Context,

@@ -10,7 +10,7 @@ use document::{ArrayRef, Value, ValueRef, encode_key};
 
 use super::list::{List, weight};
 use super::{Arg, Entry, bounds};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -20,7 +20,7 @@ pub(crate) const TABLE: &[Entry] = &[
     Entry { name: "SETUNION", least: 2, most: 2, run: union },
 ];
 
-/// The key of a value, its making paid for.
+/// Returns the key of a value, after charging it.
 fn key(value: ValueRef<'_>, context: &Context) -> Option<Vec<u8>> {
     bounds::walk(weight(value), context)?;
     let mut key = Vec::new();
@@ -36,7 +36,7 @@ fn both<'a>(arguments: &[Arg<'a>]) -> Option<(ArrayRef<'a>, ArrayRef<'a>)> {
     Some((arguments[0]?.as_array()?, arguments[1]?.as_array()?))
 }
 
-/// The elements of the first that are, or are not, in the second.
+/// Returns the elements of the first that are, or are not, in the second.
 fn select(arguments: &[Arg<'_>], wanted: bool, context: &Context) -> Option<Value> {
     let (first, second) = both(arguments)?;
     let second = keys(second, context)?;
@@ -72,7 +72,7 @@ fn equal_sets(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
 mod tests {
     use super::super::testing::{call_in, check};
     use super::*;
-    use crate::context::Fault;
+    use crate::functions::context::Fault;
 
     #[test]
     fn sets() {

@@ -6,7 +6,7 @@
 use document::{Value, ValueRef};
 
 use super::{Arg, Entry, bounds, text, utf16};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -56,7 +56,7 @@ fn substring(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     cut(text(arguments[0])?, arguments[1]?.as_i64()?, arguments[2]?.as_i64()?, context)
 }
 
-/// What is asked for outside the text is empty, not undefined. Fractions never get here.
+/// Returns a part of a text. What lies outside the text is empty, not undefined. Fractions never get here.
 fn cut(text: &str, start: i64, count: i64, context: &Context) -> Option<Value> {
     bounds::walk(text.len(), context)?;
     Some(Value::String(match (usize::try_from(start), usize::try_from(count)) {
@@ -79,12 +79,12 @@ fn upper(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     Some(Value::String(upper_text(text)))
 }
 
-/// A text in capitals; also what texts are compared by when case does not count.
+/// Returns a text in capitals; also what texts are compared by when case does not count.
 pub(super) fn upper_text(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(upper_character).collect() }
 }
 
-/// A letter as capital, if that is one letter.
+/// Returns a letter as capital, if that is one letter.
 pub(super) fn upper_character(character: char) -> char {
     only(character.to_uppercase()).unwrap_or(character)
 }
@@ -146,7 +146,7 @@ fn replicate(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     (units <= REPLICATED_UNITS).then(|| Value::String(text.repeat(count)))
 }
 
-/// Characters change places whole: the halves of a pair are not swapped.
+/// Reverses a text by characters: the halves of a surrogate pair are not swapped.
 fn reverse(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let text = text(arguments[0])?;
     bounds::walk(text.len(), context)?;
@@ -163,7 +163,7 @@ fn join(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     Some(Value::String(pieces.join(separator)))
 }
 
-/// An empty separator separates nothing.
+/// Splits a text. An empty separator separates nothing.
 fn split(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (text, separator) = (text(arguments[0])?, text(arguments[1])?);
     if separator.is_empty() {
@@ -177,7 +177,7 @@ fn split(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use crate::context::{Context, Fault};
+    use crate::functions::context::{Context, Fault};
     use crate::functions::testing::{call_in, check};
 
     #[test]

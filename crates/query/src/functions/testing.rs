@@ -1,10 +1,10 @@
-//! Tables of calls for the tests of functions: a name, arguments as JSON, what comes out as JSON.
+//! Tables of calls for the tests of functions: a name, arguments as JSON, the result as JSON.
 
 use document::{Value, parse_json};
 
 use super::{TABLES, find};
-use crate::context::Context;
-use crate::logical::Surface;
+use crate::functions::context::Context;
+use crate::surface::Surface;
 
 /// The request's time in these tests: 2024-10-14T14:20:30.666Z.
 pub(crate) const NOW_MILLIS: u64 = 1_728_915_630_666;
@@ -28,12 +28,12 @@ pub(crate) fn call(name: &str, arguments: &str) -> Option<Value> {
     call_in(&Context::new(NOW_MILLIS, 7), name, arguments)
 }
 
-/// The same in surroundings of one's own.
+/// Calls a function in a given context.
 pub(crate) fn call_in(context: &Context, name: &str, arguments: &str) -> Option<Value> {
     call_on(Surface::Globe, context, name, arguments)
 }
 
-/// The same with coordinates on that surface.
+/// Calls a function with coordinates on that surface.
 pub(crate) fn call_on(surface: Surface, context: &Context, name: &str, arguments: &str) -> Option<Value> {
     let entry = find(name, surface).unwrap_or_else(|| panic!("there is no function {name}"));
     let arguments: Vec<Option<Value>> = split(arguments).into_iter().map(value).collect();
@@ -47,7 +47,7 @@ fn value(text: &str) -> Option<Value> {
     (text != "undefined").then(parsed)
 }
 
-/// The pieces between the commas that are in no string and no brackets.
+/// Returns the pieces between the commas that are in no string and no brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut depth) = (Vec::new(), 0, 0);
     let (mut quoted, mut escaped) = (false, false);
@@ -106,7 +106,7 @@ fn no_function_panics_whatever_it_gets() {
     let odd: Vec<Option<Value>> = ODD.iter().map(|text| value(text)).collect();
     for entry in TABLES.iter().flat_map(|table| table.iter()) {
         for count in entry.least..=entry.most.min(entry.least + 2) {
-            // Every pair in the first two places; those behind run along.
+            // Every pair as the first two arguments.
             for pair in 0..odd.len() * odd.len() {
                 let pick = |place: usize| match place {
                     0 => pair % odd.len(),

@@ -1,4 +1,4 @@
-//! What kind of value something is. These functions are never undefined: what is missing is of no kind.
+//! Type checks. They are never undefined: a missing value is of no type.
 
 use document::{Value, ValueRef};
 
@@ -8,6 +8,8 @@ use super::{Arg, Entry, Native, datetime};
 pub(crate) const TABLE: &[Entry] = &[
     one("IS_ARRAY", |it, _| is(it, |value| matches!(value, ValueRef::Array(_)))),
     one("IS_BOOL", |it, _| is(it, |value| matches!(value, ValueRef::Bool(_)))),
+    // Not documented, and what the Java client writes to go on from a token of an ORDER BY.
+    one("IS_BOOLEAN", |it, _| is(it, |value| matches!(value, ValueRef::Bool(_)))),
     one("IS_DATETIME", |it, _| is(it, |value| value.as_str().and_then(datetime::parse).is_some())),
     one("IS_DEFINED", |it, _| is(it, |_| true)),
     one("IS_FINITE_NUMBER", |it, _| is(it, |value| value.as_f64().is_some_and(f64::is_finite))),
@@ -20,12 +22,12 @@ pub(crate) const TABLE: &[Entry] = &[
     one("IS_STRING", |it, _| is(it, |value| matches!(value, ValueRef::String(_)))),
 ];
 
-/// A function of one argument.
+/// Returns a function of one argument.
 const fn one(name: &'static str, run: Native) -> Entry {
     Entry { name, least: 1, most: 1, run }
 }
 
-/// Whether the only argument is there and is as the test says.
+/// Returns whether the only argument is defined and passes the test.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every function")]
 fn is(arguments: &[Arg<'_>], test: fn(ValueRef<'_>) -> bool) -> Option<Value> {
     Some(Value::Bool(arguments[0].is_some_and(test)))
@@ -37,9 +39,10 @@ mod tests {
 
     #[test]
     fn every_value_is_of_exactly_the_kinds_it_should_be() {
-        const KINDS: [&str; 11] = [
+        const KINDS: [&str; 12] = [
             "IS_ARRAY",
             "IS_BOOL",
+            "IS_BOOLEAN",
             "IS_DATETIME",
             "IS_DEFINED",
             "IS_FINITE_NUMBER",
@@ -53,7 +56,7 @@ mod tests {
         let values: [(&str, &[&str]); 10] = [
             ("undefined", &[]),
             ("null", &["IS_DEFINED", "IS_NULL", "IS_PRIMITIVE"]),
-            ("false", &["IS_BOOL", "IS_DEFINED", "IS_PRIMITIVE"]),
+            ("false", &["IS_BOOL", "IS_BOOLEAN", "IS_DEFINED", "IS_PRIMITIVE"]),
             ("1", &["IS_DEFINED", "IS_FINITE_NUMBER", "IS_INTEGER", "IS_NUMBER", "IS_PRIMITIVE"]),
             ("1.5", &["IS_DEFINED", "IS_FINITE_NUMBER", "IS_NUMBER", "IS_PRIMITIVE"]),
             (r#""""#, &["IS_DEFINED", "IS_PRIMITIVE", "IS_STRING"]),

@@ -1,14 +1,14 @@
 //! Positions in texts. The language counts UTF-16 units, as JavaScript and .NET do; texts here are UTF-8.
 //!
-//! A character beyond the basic plane is two units, and a position may fall between them. Half a character is no
-//! text: where a cut leaves one, U+FFFD stands for it. Plain ASCII, by far the most frequent, needs no walk.
+//! A character beyond the basic plane is two units, and a position may fall between them. A cut that leaves half a
+//! character puts U+FFFD in its place. Plain ASCII, by far the most frequent, needs no walk.
 
-/// How many units a text has.
+/// Returns how many units a text has.
 pub(crate) fn length(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char::len_utf16).sum() }
 }
 
-/// The units from `start` on, at most `count` of them.
+/// Returns the units from `start` on, at most `count` of them.
 pub(crate) fn slice(text: &str, start: usize, count: usize) -> String {
     let end = start.saturating_add(count);
     if text.is_ascii() {
@@ -30,7 +30,7 @@ pub(crate) fn slice(text: &str, start: usize, count: usize) -> String {
     out
 }
 
-/// The byte at which the first character stands that begins at this unit or later; the text's end if none does.
+/// Returns the byte at which the first character stands that begins at this unit or later; the text's end if none does.
 pub(crate) fn byte_from(text: &str, unit: usize) -> usize {
     if text.is_ascii() {
         return unit.min(text.len());
@@ -45,7 +45,7 @@ pub(crate) fn byte_from(text: &str, unit: usize) -> usize {
     text.len()
 }
 
-/// The byte behind the last character that ends at this unit or earlier.
+/// Returns the byte behind the last character that ends at this unit or earlier.
 pub(crate) fn byte_until(text: &str, unit: usize) -> usize {
     if text.is_ascii() {
         return unit.min(text.len());

@@ -1,13 +1,13 @@
-//! `VECTORDISTANCE`: how alike two vectors are.
+//! `VECTORDISTANCE`: the similarity of two vectors.
 //!
 //! Numbers are computed as doubles whatever type the options name; the type only says what an index would store.
-//! Cosine and dot product grow with likeness, the Euclidean distance shrinks; turning that into an order is the
-//! executor's business, as is taking the function from the container's vector policy.
+//! Cosine and dot product grow with similarity, the Euclidean distance shrinks; the executor turns that into an
+//! order, and takes the function from the container's vector policy.
 
 use document::{ArrayRef, Value, ValueRef};
 
 use super::{Arg, Entry, bounds, number};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
@@ -19,17 +19,17 @@ pub(crate) const TABLE: &[Entry] = &[
 /// A measure of two vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DistanceFunction {
-    /// The cosine of the angle: 1 is most alike, -1 least.
+    /// The cosine of the angle: 1 is most similar, -1 least.
     #[default]
     Cosine,
-    /// The distance: 0 is most alike.
+    /// The distance: 0 is most similar.
     Euclidean,
-    /// The sum of products: more is more alike.
+    /// The sum of products: larger is more similar.
     DotProduct,
 }
 
 impl DistanceFunction {
-    /// The function of that name, in letters of either case.
+    /// Returns the function of that name, in letters of either case.
     pub fn from_name(name: &str) -> Option<DistanceFunction> {
         let named = |known: &str| name.eq_ignore_ascii_case(known);
         if named("cosine") {
@@ -44,7 +44,7 @@ impl DistanceFunction {
     }
 }
 
-/// The measure of two vectors; undefined for different lengths, for no elements, for elements that are not numbers and
+/// Returns the measure of two vectors; undefined for different lengths, for no elements, for elements that are not numbers and
 /// where there is no finite result, as for the angle to a vector of zeros.
 pub(crate) fn distance(function: DistanceFunction, a: ArrayRef<'_>, b: ArrayRef<'_>) -> Option<f64> {
     if a.len() != b.len() || a.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn distance(function: DistanceFunction, a: ArrayRef<'_>, b: ArrayRef<
     measure.is_finite().then_some(measure)
 }
 
-/// The function that options name: the default when they name none, undefined when they name what does not exist.
+/// Returns the function that options name: the default when they name none, undefined when they name what does not exist.
 fn named_function(options: ValueRef<'_>) -> Option<DistanceFunction> {
     const DATA_TYPES: [&str; 4] = ["float32", "float16", "int8", "uint8"];
     let options = options.as_object()?;
@@ -79,7 +79,7 @@ fn named_function(options: ValueRef<'_>) -> Option<DistanceFunction> {
         .map_or(Some(DistanceFunction::default()), |name| DistanceFunction::from_name(name.as_str()?))
 }
 
-/// The third argument says whether an index may be passed over; without one there is nothing to pass over.
+/// Computes the distance. The third argument, whether to bypass an index, has no effect: there is no vector index.
 fn vector_distance(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (a, b) = (arguments[0]?.as_array()?, arguments[1]?.as_array()?);
     if let Some(brute_force) = arguments.get(2) {

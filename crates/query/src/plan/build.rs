@@ -1,4 +1,4 @@
-//! Pieces of a tree that no text was read for: what rewritten queries add.
+//! Constructors of syntax tree nodes that rewritten queries add.
 
 use document::Value;
 
@@ -8,7 +8,7 @@ use crate::syntax::ast::{Binary, Name, Node, NodeKind, SelectItem, Span, Step};
 /// The score of a row that has none: worse than every score. Six digits are what the service writes.
 pub(super) const WORST: f64 = 1.79769e308;
 
-/// Errors point at texts that clients wrote; what is added here can have none.
+/// The span of added nodes, to which no error refers.
 const NOWHERE: Span = Span { start: 0, end: 0 };
 
 pub(super) fn node(kind: NodeKind) -> Node {
@@ -54,7 +54,7 @@ pub(super) fn binary(left: Node, operator: Binary, right: Node) -> Node {
     node(NodeKind::Chain { first: Box::new(left), rest: vec![(operator, right)] })
 }
 
-/// A distance as rows are merged by it: one that is missing comes last, as it does from the server.
+/// Returns a distance as a merge key: a missing one comes last, as it does from the server.
 pub(super) fn distance(value: Node, order: SortOrder) -> Node {
     let worst = match order {
         SortOrder::Ascending => WORST,
@@ -68,7 +68,7 @@ pub(super) fn aliased(value: Node, alias: &str) -> SelectItem {
     SelectItem { node: value, alias: Some(name(alias)) }
 }
 
-/// `{documentdb-<text>}`: where clients put what only they know.
+/// Returns `{documentdb-<text>}`, a placeholder that clients replace.
 pub(super) fn placeholder(text: &str) -> Node {
     node(NodeKind::Placeholder(format!("documentdb-{text}")))
 }

@@ -1,7 +1,7 @@
 //! Queries without `FROM` that ask about the container in a subquery: `SELECT VALUE EXISTS(SELECT 1 FROM c)`.
 //!
-//! Each range knows the answer for its own items. Where the answers of all of them make one by an aggregate that clients
-//! know, the plan says so; where they do not, no client can follow it.
+//! Each range computes the result for its own items. If an aggregate that clients know combines these results, the plan
+//! names it; if not, clients cannot follow the plan.
 //!
 //! ```text
 //! EXISTS(...)              the largest boolean         {"item": e, "item2": {"max": e, "count": 1}}
@@ -20,7 +20,7 @@ use crate::logical::{AggregateKind, Query};
 use crate::resolve::has_aggregate_or_subquery;
 use crate::syntax::ast::{self, Node, NodeKind, Select, SubqueryKind, Unary};
 
-/// The plan, and the query whose rows the client joins.
+/// Returns the plan, and the query whose rows the client joins.
 pub(super) fn merge<'q>(
     tree: &ast::Query,
     query: &'q Query,
@@ -40,7 +40,7 @@ pub(super) fn merge<'q>(
     match kind {
         _ if asked.from.is_empty() => Ok((unjoined, query)),
         SubqueryKind::Scalar if is_total(inside) && !asked.distinct && !windowed => {
-            // An aggregate inside of a larger expression is nothing that clients join.
+            // Clients cannot merge an aggregate inside of a larger expression.
             Ok(super::merge(asked, inside, parameters).unwrap_or((unjoined, query)))
         }
         SubqueryKind::Array if !inside.is_grouped() && asked.order_by.is_none() && !windowed => {
@@ -58,12 +58,12 @@ pub(super) fn merge<'q>(
     }
 }
 
-/// Whether a query has one row, an aggregate over all.
+/// Returns `true` if a query has one row, an aggregate over all.
 fn is_total(query: &Query) -> bool {
     query.is_grouped() && query.group_by.is_empty()
 }
 
-/// Returns the plan of a query that asks for one truth.
+/// Returns the plan of a query whose result is one boolean.
 fn truth(tree: &ast::Query, inside: &Query) -> Option<QueryInfo> {
     let node = match &tree.select {
         Select::Value(node) => node,
@@ -71,7 +71,7 @@ fn truth(tree: &ast::Query, inside: &Query) -> Option<QueryInfo> {
         Select::List(_) | Select::Star(_) => return None,
     };
     let (kind, name) = match aggregate(node)? {
-        // A row too many in one range is a row too many in all; one that is left out, or made of all rows, is not.
+        // A row in one range is a row in all; this does not hold for skipped rows or rows made of all rows.
         _ if inside.skip > 0 || inside.nested.is_some() || !inside.aggregates.is_empty() => return None,
         AggregateKind::Max => (AggregateKind::Max, "max"),
         other => (other, "min"),
@@ -92,8 +92,8 @@ fn truth(tree: &ast::Query, inside: &Query) -> Option<QueryInfo> {
     Some(info)
 }
 
-/// Returns the aggregate that makes one truth of several: any of them, or all. Only a subquery that reads the container by
-/// its own `FROM` has one: what an expression around it makes of a range's answer says nothing about the others.
+/// Returns the aggregate that combines several booleans: any of them, or all. Only a subquery that reads the container by
+/// its own `FROM` has one.
 fn aggregate(node: &Node) -> Option<AggregateKind> {
     match &node.kind {
         NodeKind::Subquery { query, .. } if query.from.is_empty() => None,

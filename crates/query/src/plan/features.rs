@@ -1,11 +1,11 @@
-//! What a client must be able to do to follow a plan, by the names that clients announce it with.
+//! The features that a client needs to follow a plan, by the names that clients announce.
 //!
 //! `Aggregate` is enough for all of COUNT, SUM, AVG, MIN and MAX: some clients also announce `CompositeAggregate`, others
 //! (.NET) join averages and extremes without it.
 //!
-//! Two things no client can do, and their names are ours: to sort groups that it has joined ([`ORDERED_GROUPS`]), and to
-//! make one of several partitions' rows inside of a query over a query ([`NESTED_ROWS`]). Plans that need one of them
-//! are right for one partition only.
+//! No client has two of them, and their names are Bolide's own: sorting merged groups ([`ORDERED_GROUPS`]), and merging
+//! the rows of several partitions inside of a query over a query ([`NESTED_ROWS`]). Plans that need one of them are
+//! right for one partition only.
 
 use super::hybrid::HybridInfo;
 use super::info::{Distinct, QueryInfo};
@@ -14,8 +14,8 @@ use crate::logical::{AggregateKind, Order, Query};
 const ORDERED_GROUPS: &str = "OrderedGroups";
 const NESTED_ROWS: &str = "NestedRows";
 
-/// The features that following the plan takes, each once, in the order of their names. `query` is the one whose rows are
-/// merged.
+/// Returns the features that following the plan takes, each once, in the order of their names. `query` is the one whose rows
+/// are merged.
 pub(super) fn of_query(info: &QueryInfo, query: &Query) -> Vec<&'static str> {
     let named = info.aliases.iter().filter_map(|(_, kind)| *kind);
     let aggregates = info.aggregate.into_iter().chain(named).collect::<Vec<_>>();
@@ -41,7 +41,7 @@ pub(super) fn of_query(info: &QueryInfo, query: &Query) -> Vec<&'static str> {
     needs.into_iter().filter_map(|(name, needed)| needed.then_some(name)).collect()
 }
 
-/// The same for a fused rank.
+/// Returns the same for a fused rank.
 pub(super) fn of_hybrid(info: &HybridInfo) -> Vec<&'static str> {
     let weighted = (!info.weights.is_empty()).then_some("WeightedRankFusion");
     std::iter::once("HybridSearch").chain(weighted).collect()

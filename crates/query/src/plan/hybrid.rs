@@ -1,7 +1,7 @@
 //! `ORDER BY RANK`: a query per score, fused by the client.
 //!
 //! A rank depends on all rows, and a text's score on how often its words occur in all texts, so no partition can
-//! give either. The client first sums up the statistics of all partitions, puts them into the component queries,
+//! compute either. The client first sums up the statistics of all partitions, puts them into the component queries,
 //! runs these and fuses the ranks:
 //!
 //! ```text
@@ -65,7 +65,7 @@ struct Component {
     missing: Node,
 }
 
-/// The plan of a ranked query. `scores` are those that resolving found, in the order of the text.
+/// Returns the plan of a ranked query. `scores` are those that resolving found, in the order of the text.
 pub(super) fn hybrid(query: &Query, scores: &[Score], window: Window, rows: HybridRows) -> HybridInfo {
     let (arguments, weighted) = score_arguments(query);
     let mut texts = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn hybrid(query: &Query, scores: &[Score], window: Window, rows: Hybr
     }
 }
 
-/// The arguments of each call that gives a score, and whether the calls have weights.
+/// Returns the arguments of each call that gives a score, and whether the calls have weights.
 fn score_arguments(query: &Query) -> (Vec<&[Node]>, bool) {
     let mut scores = Vec::new();
     let mut weighted = false;
@@ -108,7 +108,7 @@ fn score_arguments(query: &Query) -> (Vec<&[Node]>, bool) {
     (scores, weighted)
 }
 
-/// One score; a text's statistics are added to `texts`.
+/// Returns one score; a text's statistics are added to `texts`.
 fn component(arguments: &[Node], score: &Score, texts: &mut Vec<Node>) -> Component {
     // A negative weight asks for the worst first.
     let inverted = score.weight < 0.0;
@@ -205,7 +205,7 @@ fn component_info(
         order_by.rank = false;
         order_by.keys = vec![SortKey { node: one.score.clone(), direction: one.written }];
     }
-    // A single rank is an order by itself: its rows are merged as those of any other, and nobody fuses scores.
+    // A single rank is an order by itself: its rows are merged as those of any other query, without fusion.
     let (form, shown) = match rows {
         HybridRows::Plain if all.len() == 1 => (HybridRows::Ordered, &[][..]),
         _ => (rows, all),
@@ -237,7 +237,7 @@ fn component_info(
     info
 }
 
-/// A score as a row shows it. Without an order to go by, clients take the largest for the best.
+/// Returns a score as a row shows it. Without an order to go by, clients take the largest for the best.
 fn shown_score(component: &Component, rows: HybridRows) -> Node {
     let score = binary(component.score.clone(), Binary::Coalesce, component.missing.clone());
     match (rows, component.order) {

@@ -52,7 +52,7 @@ pub struct QueryInfo {
     pub distinct_count_alias: Option<String>,
 }
 
-/// The wire's name of an aggregate.
+/// Returns the wire's name of an aggregate.
 pub(super) fn aggregate_name(kind: AggregateKind) -> &'static str {
     match kind {
         AggregateKind::Average => "Average",

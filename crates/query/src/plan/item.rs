@@ -38,7 +38,7 @@ pub(super) fn with_item(from: &[Source]) -> (Vec<Source>, String) {
     (sources, item)
 }
 
-/// Whether a source's rows are the items as they are.
+/// Returns `true` if a source's rows are the items as they are.
 fn is_item(source: &Source) -> bool {
     match &source.collection {
         _ if source.iterates => false,
@@ -53,12 +53,12 @@ fn is_item(source: &Source) -> bool {
     }
 }
 
-/// Whether a source's rows depend on more than one item: joined to each item, it would have other rows.
+/// Returns `true` if a source's rows depend on more than one item: joined to each item, it would have other rows.
 fn depends_on_many(source: &Source) -> bool {
     matches!(&source.collection, Collection::Subquery(inside) if is_blocking(inside))
 }
 
-/// The name that stands for the container.
+/// Returns the name that stands for the container.
 fn root(source: &Source) -> Option<&str> {
     match &source.collection {
         Collection::Path { root, .. } => Some(&root.text),

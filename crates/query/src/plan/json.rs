@@ -10,7 +10,7 @@ use super::{Plan, Work};
 const VERSION: i64 = 2;
 
 impl Plan {
-    /// The body of the answer to a request for a plan.
+    /// Returns the body of the answer to a request for a plan.
     pub fn to_value(&self) -> Value {
         let ranges = self.ranges.iter().map(super::QueryRange::to_value).collect::<Vec<_>>();
         let mut plan = Object::new();

@@ -1,7 +1,7 @@
 //! Which partition keys the matching items can have, from what a filter says about the key's paths.
 //!
-//! Only equality tells: keys are hashed, so a range of values is spread over all partitions. The answer is never
-//! smaller than the truth; what is not understood here costs a client requests to more partitions, never rows.
+//! Only equality narrows the set: keys are hashed, so a range of values is spread over all partitions. The result is
+//! never too small; an expression that this module does not know costs requests to more partitions, never rows.
 //!
 //! A set of keys is a list of patterns, one part per path of the key, where a part may be anything:
 //!
@@ -11,8 +11,8 @@
 //!                  c.b = 2                            [any, 2]
 //! ```
 //!
-//! Each expression has two sets, where it is true and where it is false; `NOT` exchanges them. They need not cover
-//! everything, because in between lies undefined.
+//! Each expression has two sets, where it is true and where it is false; `NOT` exchanges them. Together they need not
+//! cover everything, because an expression may be undefined.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -25,7 +25,8 @@ use crate::logical::{Comparison, Expression, Query, Rows, Segment};
 /// Patterns beyond which every partition is asked.
 const MAX_PATTERNS: usize = 8192;
 
-/// Pairs of patterns that one analysis compares: a filter can ask for many times what it has letters.
+/// The most pairs of patterns that one analysis compares: their number can grow with the square of the filter's
+/// length.
 const MAX_PAIRS: usize = 1 << 20;
 
 /// One part per path; `None` is any.
@@ -34,7 +35,7 @@ type Pattern = Vec<Option<KeyPart>>;
 /// The keys that can match: those of any of the patterns. Without a pattern nothing can.
 type Patterns = BTreeSet<Pattern>;
 
-/// The keys, or beginnings of hierarchical keys, that matching items can have; `None` is any.
+/// Returns the keys, or beginnings of hierarchical keys, that matching items can have; `None` is any.
 pub(super) fn keys(query: &Query, definition: &PartitionKeyDefinition) -> Option<Vec<PartitionKey>> {
     // The rows of a query over a query are no items, so only the query inside can know keys.
     let mut reader = query;
@@ -56,7 +57,7 @@ pub(super) fn keys(query: &Query, definition: &PartitionKeyDefinition) -> Option
     Some(distinct)
 }
 
-/// What of a pattern finds partitions: all of it, or the beginning of a hierarchical key.
+/// Returns what of a pattern finds partitions: all of it, or the beginning of a hierarchical key.
 fn known_part(pattern: &Pattern, kind: PartitionKeyKind) -> PartitionKey {
     let known = pattern.iter().map_while(Clone::clone).collect::<Vec<_>>();
     match kind {
@@ -115,14 +116,14 @@ impl Analysis {
         }
     }
 
-    /// The place in the item that an expression is.
+    /// Returns the place in the item that an expression is.
     fn path(&self, expression: &Expression) -> Option<Vec<Segment>> {
         let Expression::Path { slot, segments } = expression else { return None };
         let (_, place) = self.places.iter().find(|(known, _)| known == slot)?;
         Some([place.as_slice(), segments].concat())
     }
 
-    /// The keys of the items for which the expression is exactly `wanted`.
+    /// Returns the keys of the items for which the expression is exactly `wanted`.
     fn patterns(&self, expression: &Expression, wanted: bool) -> Patterns {
         match expression {
             Expression::Not(inner) => self.patterns(inner, !wanted),
@@ -188,7 +189,7 @@ impl Analysis {
         pairs.filter_map(|(one, other)| both(one, other)).collect()
     }
 
-    /// Where `left operator right` is true.
+    /// Returns where `left operator right` is true.
     fn comparison(&self, operator: Comparison, left: &Expression, right: &Expression) -> Patterns {
         match (operator, left, right) {
             (_, Expression::Undefined, _) | (_, _, Expression::Undefined) => Patterns::new(),
@@ -204,7 +205,7 @@ impl Analysis {
         }
     }
 
-    /// Where an expression is equal to a constant.
+    /// Returns where an expression is equal to a constant.
     fn equality(&self, value: &Expression, constant: &Value) -> Patterns {
         if let Some(path) = self.path(value) {
             return match KeyPart::from_view(Some(constant.view())) {
@@ -219,14 +220,14 @@ impl Analysis {
         }
     }
 
-    /// The items that have this part wherever `path` is a path of the partition key.
+    /// Returns the items that have this part wherever `path` is a path of the partition key.
     fn with_part(&self, path: &[Segment], part: &KeyPart) -> Patterns {
         let pattern = self.paths.iter().map(|own| (own == path).then(|| part.clone())).collect();
         BTreeSet::from([pattern])
     }
 }
 
-/// The keys that fit both patterns.
+/// Returns the keys that fit both patterns.
 fn both(one: &Pattern, other: &Pattern) -> Option<Pattern> {
     one.iter()
         .zip(other)

@@ -2,8 +2,8 @@
 //!
 //! Clients that talk to each partition on their own ask for a *plan* first: which partitions can have rows
 //! ([`ranges`]), what to send to each of them ([`rewrite`], [`item`], [`container`], [`hybrid`]), and what is left to
-//! do with the rows. A query is refused here that partitions cannot share, even though one of them alone could answer
-//! it.
+//! do with the rows. The planner refuses a query that cannot be split over partitions, even if a single partition
+//! could answer it.
 //!
 //! ```text
 //!            ast --+--> rewrite, hybrid --> QueryInfo | HybridInfo --+
@@ -49,7 +49,7 @@ pub struct Plan {
     pub features: Vec<&'static str>,
 }
 
-/// The client's part.
+/// The work of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     /// One query to each partition, and the rows merged.
@@ -59,10 +59,18 @@ pub enum Work {
 }
 
 impl Plan {
-    /// The plan that leaves the client nothing to do but to send the query as it is to each range. It gives the right
-    /// answer if there is one partition, or if any of them answers for all.
-    pub fn pass_through(ranges: Vec<QueryRange>) -> Plan {
-        Plan { work: Work::Merge(Box::default()), ranges, features: Vec::new() }
+    /// Returns the plan that leaves the client nothing to do but to send the query as it is to each range. It gives the right
+    /// answer if there is one partition, or if any of them answers for all. It still says whether rows are bare values,
+    /// which some clients (Java's) must know to unwrap them.
+    #[must_use]
+    pub fn pass_through(self) -> Plan {
+        let info = match &self.work {
+            Work::Merge(info) => Some(info.as_ref()),
+            Work::Fuse(info) => info.components.first(),
+        };
+        let has_select_value = info.is_some_and(|info| info.has_select_value);
+        let work = Work::Merge(Box::new(QueryInfo { has_select_value, ..QueryInfo::default() }));
+        Plan { work, ranges: self.ranges, features: Vec::new() }
     }
 }
 
@@ -95,7 +103,7 @@ pub fn plan(
     Ok(Plan { work: Work::Merge(Box::new(info)), ranges, features })
 }
 
-/// What to do, and the query whose rows it is done with: this one, or one inside of it.
+/// Returns what to do, and the query whose rows it is done with: this one, or one inside of it.
 fn merge<'q>(
     tree: &ast::Query,
     query: &'q Query,
@@ -125,7 +133,7 @@ fn orders(order: &Order) -> Vec<SortOrder> {
     keys.iter().map(|key| if key.descending { SortOrder::Descending } else { SortOrder::Ascending }).collect()
 }
 
-/// The counts of the query, which resolving found to be counts.
+/// Returns the counts of the query, which resolving found to be counts.
 fn window(query: &ast::Query, parameters: &[(String, Value)]) -> Window {
     let count = |node: &Node| {
         let value = match &node.kind {

@@ -1,5 +1,5 @@
-//! Where on the hash line a query's items can lie: whole keys are points, beginnings of hierarchical keys are
-//! stretches.
+//! The ranges of the hash space that a query's items can lie in: whole keys are points, prefixes of hierarchical keys
+//! are ranges.
 //!
 //! A range has two forms. Gateways give clients hashes in hex; inside the service, and in its records, ranges are
 //! spoken of by the keys themselves, `[[1.0],[1.0]]` or `[[],"Infinity")`.
@@ -10,7 +10,7 @@ use document::{
     EffectiveKey, KeyPart, PartitionKey, PartitionKeyDefinition, PartitionKeyKind, Value, ValueRef,
 };
 
-/// A part of the hash line.
+/// A part of the hash space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryRange {
     /// The first key inside.
@@ -23,12 +23,13 @@ pub struct QueryRange {
 }
 
 impl QueryRange {
-    /// The whole line.
+    /// Returns the whole hash space.
     pub fn all() -> QueryRange {
         QueryRange { min: EffectiveKey::min(), max: EffectiveKey::max(), is_point: false, key: None }
     }
 
-    /// The beginning of the line. Some partition must be asked even if none has rows, and the first always exists.
+    /// Returns the start of the hash space. Some partition must be asked even if none has rows, and the first always
+    /// exists.
     pub fn first() -> QueryRange {
         let start = EffectiveKey::min();
         QueryRange {
@@ -39,7 +40,7 @@ impl QueryRange {
         }
     }
 
-    /// Whether a key lies inside.
+    /// Returns `true` if a key lies inside.
     pub fn contains(&self, key: &EffectiveKey) -> bool {
         self.min <= *key && if self.is_point { *key <= self.max } else { *key < self.max }
     }
@@ -52,7 +53,7 @@ impl QueryRange {
     }
 }
 
-/// The ranges of some keys, or of any, in the order of the line and apart from each other.
+/// Returns the ranges of some keys, or of any, in the order of the line and apart from each other.
 pub(super) fn ranges(
     keys: Option<Vec<PartitionKey>>,
     definition: &PartitionKeyDefinition,
@@ -68,7 +69,7 @@ pub(super) fn ranges(
     ranges
 }
 
-/// The form that speaks of keys.
+/// The form in terms of keys.
 impl fmt::Display for QueryRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(key) = &self.key else { return f.write_str("[[],\"Infinity\")") };
@@ -86,7 +87,7 @@ fn part_text(part: &KeyPart) -> String {
 }
 
 impl QueryRange {
-    /// The form that gateways give: `{"min":"...","max":"FF","isMinInclusive":true,"isMaxInclusive":false}`.
+    /// Returns the form that gateways give: `{"min":"...","max":"FF","isMinInclusive":true,"isMaxInclusive":false}`.
     pub(super) fn to_value(&self) -> Value {
         let members: document::Object = [
             ("min", Value::from(self.min.to_string())),

@@ -41,7 +41,7 @@ pub(super) struct Window {
     pub(super) offset_limit: Option<(u64, u64)>,
 }
 
-/// What to send and what to do afterwards. `orders` are the directions of the query's sort keys.
+/// Returns what to send and what to do afterwards. `orders` are the directions of the query's sort keys.
 pub(super) fn info(query: &Query, window: Window, orders: &[SortOrder]) -> Result<QueryInfo> {
     let mut info = QueryInfo {
         distinct: distinct(query),
@@ -97,7 +97,7 @@ pub(super) fn distinct_count(query: &Query) -> Option<(&Query, String)> {
     (is_bare(query) && every_row && inside.distinct && !inside.from.is_empty()).then_some((inside, name))
 }
 
-/// Whether a query does nothing but select.
+/// Returns `true` if a query does nothing but select.
 pub(super) fn is_bare(query: &Query) -> bool {
     !query.distinct
         && query.top.is_none()
@@ -173,7 +173,7 @@ fn order(query: &Query, orders: &[SortOrder], info: &mut QueryInfo, rewritten: &
     rewritten.filter = filter(query, Some(resume()));
 }
 
-/// The row of a query whose rows are merged by keys, with the `_rid` of the item of that name.
+/// Returns the row of a query whose rows are merged by keys, with the `_rid` of the item of that name.
 pub(super) fn ordered_row(item: &str, keys: Vec<Node>, payload: Node) -> Select {
     let keys = keys.into_iter().map(self::item).collect();
     Select::List(vec![row_id(item), aliased(array(keys), "orderByItems"), aliased(payload, "payload")])
@@ -184,7 +184,7 @@ pub(super) fn row_id(item: &str) -> SelectItem {
     SelectItem { node: member(item, "_rid"), alias: None }
 }
 
-/// The filter; what a client may add to it; and, since an undefined value is no row but as a member would only be left
+/// Returns the filter; what a client may add to it; and, since an undefined value is no row but as a member would only be left
 /// out, that there is a value.
 pub(super) fn filter(query: &Query, resume: Option<Node>) -> Option<Node> {
     let defined = match &query.select {
@@ -195,12 +195,12 @@ pub(super) fn filter(query: &Query, resume: Option<Node>) -> Option<Node> {
     parts.reduce(|left, right| binary(left, Binary::And, right))
 }
 
-/// Where a client puts from which key on it wants the rows.
+/// Returns the placeholder for the key from which a client resumes.
 pub(super) fn resume() -> Node {
     placeholder("formattableorderbyquery-filter")
 }
 
-/// A row of the answer as one expression.
+/// Returns a row of the answer as one expression.
 pub(super) fn row(query: &Query) -> Node {
     match &query.select {
         Select::Star(_) => identifier(query.from.first().map_or("", source_name)),
@@ -211,7 +211,7 @@ pub(super) fn row(query: &Query) -> Node {
     }
 }
 
-/// What a partition computes of an aggregate.
+/// Returns what a partition computes of an aggregate.
 fn partial(kind: AggregateKind, whole: &Node, argument: &Node) -> Node {
     let over = |function: &str| call(function, vec![argument.clone()]);
     let with_count = |name: &'static str| {
@@ -230,7 +230,7 @@ fn partial(kind: AggregateKind, whole: &Node, argument: &Node) -> Node {
     }
 }
 
-/// Whether the select list has aggregates. Clients can only join those that stand alone.
+/// Returns whether the select list has aggregates. Clients can only join those that stand alone.
 fn has_aggregates(select: &Select) -> Result<bool> {
     let nodes = match select {
         Select::Star(_) => return Ok(false),
@@ -244,7 +244,7 @@ fn has_aggregates(select: &Select) -> Result<bool> {
     Ok(alone)
 }
 
-/// The aggregate that an expression is, and what it is over.
+/// Returns the aggregate that an expression is, and what it is over.
 fn aggregate(node: &Node) -> Option<(AggregateKind, &Node)> {
     match &node.kind {
         NodeKind::Call { name, udf: false, arguments } => aggregate_kind(&name.text).zip(arguments.first()),
@@ -252,12 +252,12 @@ fn aggregate(node: &Node) -> Option<(AggregateKind, &Node)> {
     }
 }
 
-/// Whether the expression is a call of the function.
+/// Returns `true` if the expression is a call of the function.
 pub(super) fn calls(node: &Node, function: &str) -> bool {
     matches!(&node.kind, NodeKind::Call { name, udf: false, .. } if name.text.eq_ignore_ascii_case(function))
 }
 
-/// The name that the query knows a source's rows by.
+/// Returns the name that the query knows a source's rows by.
 pub(super) fn source_name(source: &Source) -> &str {
     match (&source.alias, &source.collection) {
         (Some(alias), _) => &alias.text,
@@ -282,7 +282,7 @@ pub(super) fn with_named_source(query: &Query) -> Query {
     named
 }
 
-/// The members' names: the alias, else the last part of a path, else `$1`, `$2` and so on.
+/// Returns the members' names: the alias, else the last part of a path, else `$1`, `$2` and so on.
 pub(super) fn member_names(items: &[SelectItem]) -> Vec<String> {
     let mut unnamed = 0;
     let mut next = || {
@@ -296,7 +296,7 @@ pub(super) fn member_names(items: &[SelectItem]) -> Vec<String> {
     items.iter().map(|item| name(item).unwrap_or_else(&mut next)).collect()
 }
 
-/// A count as a literal.
+/// Returns a count as a literal.
 pub(super) fn count(number: u64) -> Node {
     literal(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Calls: functions of the table, aggregates, and what is a function only in writing.
+//! Calls: functions of the table, aggregates, and special forms in the syntax of a call.
 
 use document::{Object, Value};
 
@@ -9,7 +9,7 @@ use crate::functions::{self, Entry};
 use crate::logical::{Aggregate, AggregateKind, Expression, Segment};
 use crate::syntax::ast::{Name, Node, Span};
 
-/// The aggregate of that name, in any case.
+/// Returns the aggregate of that name, in any case.
 pub(crate) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
     const KINDS: [(&str, AggregateKind); 8] = [
         ("AVG", AggregateKind::Average),
@@ -24,7 +24,7 @@ pub(crate) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
     KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
 }
 
-/// Whether a function compares vectors. Rewritten queries of fused ranks have their own name for it.
+/// Returns `true` if a function compares vectors. Rewritten queries of fused ranks have their own name for it.
 pub(super) fn is_distance(entry: &Entry) -> bool {
     ["VECTORDISTANCE", "_VECTORSCORE"].contains(&entry.name)
 }
@@ -63,7 +63,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a call has as many arguments as the function takes.
+    /// Returns `true` if a call has as many arguments as the function takes.
     pub(super) fn fits(&mut self, name: &str, least: usize, most: usize, given: usize, span: Span) -> bool {
         if (least..=most).contains(&given) {
             return true;
@@ -86,7 +86,7 @@ impl Resolver<'_> {
             );
             return self.report("SC9001", span, message);
         }
-        // A value that nobody knows: that of a slot which is never bound.
+        // An unknown value: that of a slot which is never bound.
         Expression::Path { slot: usize::MAX, segments: Vec::new() }
     }
 
@@ -152,7 +152,7 @@ impl Resolver<'_> {
         Expression::Call(entry, arguments)
     }
 
-    /// The distance function of the container's embedding among the two vectors.
+    /// Returns the distance function of the container's embedding among the two vectors.
     fn embedding_of(&self, arguments: &[Expression]) -> Option<String> {
         arguments.iter().take(2).find_map(|argument| {
             let Expression::Path { slot: 0, segments } = argument else { return None };

@@ -24,20 +24,20 @@ pub(super) struct Computed {
 }
 
 impl Computed {
-    /// Whether one of them is being resolved.
+    /// Returns `true` if one of them is being resolved.
     pub(super) fn is_busy(&self) -> bool {
         self.busy
     }
 }
 
 impl Resolver<'_> {
-    /// Whether a member of the item is a computed property.
+    /// Returns `true` if a member of the item is a computed property.
     pub(super) fn is_computed(&self, name: &str) -> bool {
         let reads_rows = self.levels.first().is_some_and(|level| level.reads_rows);
         !reads_rows && !self.computed.busy && self.dialect.computed.iter().any(|(known, _)| known == name)
     }
 
-    /// The expression of a computed property.
+    /// Returns the expression of a computed property.
     pub(super) fn computed(&mut self, name: &str) -> Expression {
         if let Some((expression, bytes)) = self.computed.resolved.get(name).cloned() {
             return if self.count_use(bytes, None) { expression } else { Expression::Undefined };
@@ -77,7 +77,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What the constants of an expression take.
+/// Returns what the constants of an expression take.
 fn constant_bytes(expression: &mut Expression) -> usize {
     let mut bytes = match expression {
         Expression::Literal(value) => weight(value.view()),
@@ -88,7 +88,7 @@ fn constant_bytes(expression: &mut Expression) -> usize {
     bytes
 }
 
-/// What the query calls the item, if it does nothing but select from it.
+/// Returns what the query calls the item, if it does nothing but select from it.
 fn alias(query: &Query) -> Option<&str> {
     let plain = !query.distinct
         && query.top.is_none()

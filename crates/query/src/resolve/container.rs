@@ -17,12 +17,12 @@ use crate::logical::{Aggregate, AggregateKind, Expression, Projection, Query, Ro
 use crate::syntax::ast;
 
 impl Resolver<'_> {
-    /// Whether a subquery here reads the container: no query around it has rows that it could read.
+    /// Returns `true` if a subquery here reads the container: no query around it has rows that it could read.
     pub(super) fn asks_container(&self, query: &ast::Query) -> bool {
         reads_container(query) && self.levels.iter().all(|level| level.sources().is_empty())
     }
 
-    /// A subquery over the container.
+    /// Returns a subquery over the container.
     pub(super) fn container_subquery(&mut self, kind: SubqueryKind, query: &ast::Query) -> Expression {
         let mut rows = self.statement(query);
         let most = match kind {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use document::Value;
 
-use super::query::{Reach, whole};
+use super::query::{FromScope, whole};
 use super::{MEMBERS_MAX, Resolver};
 use crate::functions::like;
 use crate::functions::list::weight;
@@ -62,7 +62,7 @@ impl Resolver<'_> {
         nodes.iter().map(|node| self.expression(node)).collect()
     }
 
-    /// The slot of the source of that name, in this query or in one around it.
+    /// Returns the slot of the source of that name, in this query or in one around it.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.levels.iter().rev().find_map(|level| level.find(name)).map(|source| source.slot)
     }
@@ -72,7 +72,7 @@ impl Resolver<'_> {
         self.report("SC2001", span, format!("Identifier '{name}' could not be resolved."))
     }
 
-    /// One constant step further into a value.
+    /// Returns one constant step further into a value.
     pub(super) fn step(&mut self, value: Expression, segment: Segment) -> Expression {
         match (value, segment) {
             // Computed properties belong to the item alone.
@@ -224,7 +224,7 @@ impl Resolver<'_> {
             return self.container_subquery(kind, query);
         }
         let first = self.level().free;
-        let query = self.query(query, Reach::Sources, first);
+        let query = self.query(query, FromScope::Sources, first);
         if kind == SubqueryKind::Scalar
             && is_bare(&query)
             && let Projection::Value(value) = query.select
@@ -235,7 +235,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether `(SELECT VALUE e)` is nothing but `e`.
+/// Returns `true` if `(SELECT VALUE e)` is nothing but `e`.
 fn is_bare(query: &Query) -> bool {
     query.sources.is_empty()
         && query.filter.is_none()
@@ -245,7 +245,7 @@ fn is_bare(query: &Query) -> bool {
         && matches!(query.select, Projection::Value(_))
 }
 
-/// The step that a constant index stands for.
+/// Returns the step that a constant index stands for.
 fn constant_segment(index: &Expression) -> Option<Segment> {
     let Expression::Literal(index) = index else { return None };
     match index {

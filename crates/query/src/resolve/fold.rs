@@ -1,9 +1,9 @@
-//! Constants: whatever depends on nothing is computed once, before the first item.
+//! Constant folding: expressions without variable inputs are computed once, before the first item.
 
 use document::{Value, total_order};
 
-use crate::context::{Context, Fault};
-use crate::evaluate::{Environment, Hoard, evaluate};
+use crate::evaluate::{Environment, MemoryBudget, evaluate};
+use crate::functions::context::{Context, Fault};
 use crate::logical::Expression;
 use crate::row::Operand;
 
@@ -18,22 +18,22 @@ const CONSTANT_BYTES_MAX: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Folder {
     context: Context,
-    hoard: Hoard,
+    memory: MemoryBudget,
     failures: u32,
 }
 
-/// Constants that fail before the rest is left alone.
+/// The number of failures after which folding stops.
 const FAILURES_MAX: u32 = 8;
 
 impl Default for Folder {
     fn default() -> Folder {
-        let hoard = Hoard::new("the constants", CONSTANT_BYTES_MAX);
-        Folder { context: Context::new(0, 1).with_budget(BUDGET), hoard, failures: 0 }
+        let memory = MemoryBudget::new("the constants", CONSTANT_BYTES_MAX);
+        Folder { context: Context::new(0, 1).with_budget(BUDGET), memory, failures: 0 }
     }
 }
 
 impl Folder {
-    /// The expression, or the constant that it stands for.
+    /// Returns the expression, or the constant that it stands for.
     pub(super) fn fold(&mut self, expression: Expression) -> Expression {
         if self.failures >= FAILURES_MAX || !all_inside_constant(&expression) {
             return simplify(expression);
@@ -42,24 +42,24 @@ impl Folder {
         let environment = Environment::empty();
         let value = evaluate(&expression, &environment, &self.context).map(Operand::into_value);
         if let Some(value) = &value {
-            self.hoard.add_value(value.view(), &self.context);
+            self.memory.add_value(value.view(), &self.context);
         }
         let Some(fault) = self.context.fault() else {
             return value.map_or(Expression::Undefined, Expression::Literal);
         };
-        // The run will fail as well, but only if it ever comes to this place. How much was done until then is not known.
+        // The run will fail as well, but only if it evaluates this expression.
         self.failures = if fault == Fault::OutOfBudget { FAILURES_MAX } else { self.failures + 1 };
         self.context = Context::new(0, 1).with_budget(left / 2);
         expression
     }
 }
 
-/// Whether the value is known.
+/// Returns `true` if the value is known.
 pub(super) fn is_constant(expression: &Expression) -> bool {
     matches!(expression, Expression::Literal(_) | Expression::Undefined)
 }
 
-/// Whether everything that the expression is computed from is constant, and so is what it does with that.
+/// Returns `true` if everything that the expression is computed from is constant, and so is what it does with that.
 fn all_inside_constant(expression: &Expression) -> bool {
     match expression {
         // A subquery sees slots of its own; the few that are constant are not worth a special walk.
@@ -95,12 +95,12 @@ fn all_inside_constant(expression: &Expression) -> bool {
     }
 }
 
-/// Whether a function gives different results for the same arguments, or depends on the time of the request.
+/// Returns `true` if a function gives different results for the same arguments, or depends on the time of the request.
 fn is_volatile(name: &str) -> bool {
     matches!(name, "RAND" | "NOW" | "AGO") || name.starts_with("GETCURRENT")
 }
 
-/// What can be said of an expression with some constants inside: the rest decides, or does not matter.
+/// Returns an expression with some constant parts in a simpler form.
 fn simplify(expression: Expression) -> Expression {
     match expression {
         Expression::And(parts) => connect(parts, false),
@@ -120,7 +120,7 @@ fn simplify(expression: Expression) -> Expression {
     }
 }
 
-/// A chain of `AND` (decided by false) or `OR` (decided by true), flat and without what does not matter in it.
+/// Returns a chain of `AND` (decided by false) or `OR` (decided by true), flat and without what does not matter in it.
 fn connect(parts: Vec<Expression>, deciding: bool) -> Expression {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {

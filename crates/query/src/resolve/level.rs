@@ -38,7 +38,7 @@ pub(super) enum Aggregation {
 }
 
 impl Level {
-    /// A query before its sources are known, whose slots start at `first`.
+    /// Creates a query before its sources are known, whose slots start at `first`.
     pub(super) fn new(first: usize) -> Level {
         Level {
             names: Vec::new(),
@@ -51,7 +51,7 @@ impl Level {
         }
     }
 
-    /// A query whose only source is the item.
+    /// Returns a query whose only source is the item.
     pub(super) fn of_item(name: &str) -> Level {
         let mut level = Level::new(0);
         level.free = 1;
@@ -64,12 +64,12 @@ impl Level {
         self.names.push(source);
     }
 
-    /// The source of that name. Later ones hide earlier ones.
+    /// Returns the source of that name. Later ones hide earlier ones.
     pub(super) fn find(&self, name: &str) -> Option<&Source> {
         self.names.iter().rev().find(|source| source.name.as_deref() == Some(name))
     }
 
-    /// All sources, in order.
+    /// Returns all sources, in order.
     pub(super) fn sources(&self) -> &[Source] {
         &self.names
     }

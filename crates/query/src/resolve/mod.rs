@@ -1,7 +1,7 @@
 //! From the query as written to one that can be run: names become slots, parameters values, calls functions.
 //!
-//! Whatever is wrong is reported where it stands, and the walk goes on, so that one answer names all that is wrong
-//! with a query as the service does. What is constant is computed here, once.
+//! Errors are reported with their position and resolution continues, so that one response lists all errors of a query
+//! as the service does. Constants are computed here, once.
 //!
 //! ```text
 //! ast::Query --query.rs--> sources --expression.rs, call.rs--> filter, keys, select, order --grouping.rs--> Query
@@ -30,14 +30,15 @@ use std::collections::BTreeMap;
 use document::Value;
 
 use crate::error::{Code, Error, Report, Result};
-use crate::logical::{Dialect, Expression, Projection, Query, Surface};
+use crate::logical::{Dialect, Expression, Projection, Query};
+use crate::surface::Surface;
 use crate::syntax::ast::{self, Node, Span};
 
 use computed::Computed;
 use fold::Folder;
 use level::Level;
 
-/// Reasons that one answer names; a hostile text could have one for each of its words.
+/// The most reasons in one response; a hostile text could have one for each of its words.
 const REPORTS_MAX: usize = 32;
 
 /// Slots that can be bound at the same time, and subqueries inside subqueries. Both are levels of recursion.
@@ -99,7 +100,7 @@ pub(crate) fn resolve_condition(
     resolver.finish(query)
 }
 
-/// One query on its way.
+/// The state of the resolution of one query.
 struct Resolver<'a> {
     text: &'a str,
     parameters: BTreeMap<&'a str, &'a Value>,
@@ -148,7 +149,7 @@ impl<'a> Resolver<'a> {
         if self.reports.is_empty() { Ok(query) } else { Err(Error::Refused(self.reports)) }
     }
 
-    /// Counts one more use of something of that size; false, and reported, if that is too much.
+    /// Counts one more use of something of that size; returns false and reports an error if that exceeds the limit.
     fn count_use(&mut self, bytes: usize, location: Option<Span>) -> bool {
         self.uses_bytes = self.uses_bytes.saturating_add(bytes);
         let fits = self.uses_bytes <= USES_BYTES_MAX;
@@ -163,7 +164,7 @@ impl<'a> Resolver<'a> {
         fits
     }
 
-    /// Remembers what is wrong. The expression in its place does not matter any more.
+    /// Records an error. The returned expression is a placeholder.
     fn report(&mut self, code: &'static str, span: Span, message: String) -> Expression {
         self.report_as(Code::Text(code), Some((span.start, span.end)), message)
     }
@@ -176,7 +177,7 @@ impl<'a> Resolver<'a> {
         Expression::Undefined
     }
 
-    /// The level of the query that is being resolved.
+    /// Returns the level of the query that is being resolved.
     fn level(&mut self) -> &mut Level {
         self.levels.last_mut().expect("expressions stand inside of a query")
     }

@@ -4,7 +4,7 @@ use document::Value;
 
 use super::Resolver;
 use super::call::is_distance;
-use super::query::Reach;
+use super::query::FromScope;
 use super::tree::is_path;
 use crate::error::Code;
 use crate::functions;
@@ -16,7 +16,7 @@ const SCORES_MAX: usize = 16;
 const KEYWORDS_MAX: usize = 64;
 
 impl Resolver<'_> {
-    pub(super) fn order(&mut self, query: &ast::Query, resolved: &Query, reach: Reach) -> Order {
+    pub(super) fn order(&mut self, query: &ast::Query, resolved: &Query, reach: FromScope) -> Order {
         let Some(order) = &query.order_by else { return Order::None };
         if order.rank {
             return self.rank(query, order, reach);
@@ -50,14 +50,14 @@ impl Resolver<'_> {
         }
         let descending = key.direction.map_or(best_first, |direction| direction == Direction::Descending);
         if is_score(&value) && !descending {
-            // What has no distance is not near. Texts come after numbers.
+            // A missing distance sorts last: texts come after numbers.
             let last = Expression::Literal(Value::String(String::new()));
             return SortKey { value: Expression::Coalesce(vec![value, last]), descending };
         }
         SortKey { value, descending }
     }
 
-    /// The member of the select list that a bare name stands for, unless a source has that name.
+    /// Returns the member of the select list that a bare name stands for, unless a source has that name.
     fn projected(&self, node: &Node, resolved: &Query) -> Option<Expression> {
         let NodeKind::Name(name) = &node.kind else { return None };
         let Projection::Members(members) = &resolved.select else { return None };
@@ -67,8 +67,8 @@ impl Resolver<'_> {
         members.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
-    fn rank(&mut self, query: &ast::Query, order: &ast::OrderBy, reach: Reach) -> Order {
-        let refused = if reach != Reach::Container || self.statements > 1 {
+    fn rank(&mut self, query: &ast::Query, order: &ast::OrderBy, reach: FromScope) -> Order {
+        let refused = if reach != FromScope::Container || self.statements > 1 {
             Some("ORDER BY RANK is not allowed in a subquery.")
         } else if query.from.is_empty() {
             Some("ORDER BY RANK needs a container to rank the items of.")
@@ -90,7 +90,7 @@ impl Resolver<'_> {
         Order::Rank(order.keys.iter().flat_map(|key| self.scores(key)).collect())
     }
 
-    /// The components of a rank: one function, or those of `RRF`.
+    /// Returns the components of a rank: one function, or those of `RRF`.
     fn scores(&mut self, key: &ast::SortKey) -> Vec<Score> {
         let NodeKind::Call { name, udf: false, arguments } = &key.node.kind else {
             self.no_score(key.node.span);
@@ -203,12 +203,12 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether a sort key is computed by one of the functions that the service sorts by.
+/// Returns `true` if a sort key is computed by one of the functions that the service sorts by.
 fn is_score(value: &Expression) -> bool {
     matches!(value, Expression::Call(entry, _) if is_distance(entry) || entry.name == "_FULLTEXTSCORE")
 }
 
-/// Whether near vectors have a large distance: so for the cosine, the default, and the dot product.
+/// Returns `true` if near vectors have a large distance: so for the cosine, the default, and the dot product.
 fn larger_is_better(arguments: &[Expression]) -> bool {
     let options = arguments.get(3);
     let Some(Expression::Literal(options)) = options else { return true };
@@ -216,7 +216,7 @@ fn larger_is_better(arguments: &[Expression]) -> bool {
     !function.is_some_and(|function| function.eq_ignore_ascii_case("euclidean"))
 }
 
-/// Whether `FROM` names the container and nothing inside or beside it.
+/// Returns `true` if `FROM` names the container and nothing inside or beside it.
 fn is_container(from: &[ast::Source]) -> bool {
     let [source] = from else { return false };
     !source.iterates && matches!(&source.collection, ast::Collection::Path { steps, .. } if steps.is_empty())

@@ -13,9 +13,9 @@ use crate::error::{CountClause, Error};
 use crate::logical::{self, Expression, Order, Projection, Query, Rows, Segment};
 use crate::syntax::ast::{self, Collection, Name, Node, PathStep, Select, Span};
 
-/// What a name in `FROM` can mean beside the sources around it.
+/// What a name in `FROM` can refer to besides the sources of outer queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum FromScope {
     /// Nothing else.
     Sources,
     /// The container: the query reads the items.
@@ -25,7 +25,7 @@ pub(super) enum Reach {
 }
 
 impl Query {
-    /// Every item, in the given form.
+    /// Returns every item, in the given form.
     pub(super) fn over_items(select: Projection) -> Query {
         Query {
             reads_items: true,
@@ -46,22 +46,22 @@ impl Query {
 }
 
 impl Resolver<'_> {
-    /// A query that reads items: the whole one, or one inside of its `FROM`.
+    /// Returns a query that reads items: the whole one, or one inside of its `FROM`.
     pub(super) fn statement(&mut self, query: &ast::Query) -> Query {
         let around = std::mem::take(&mut self.levels);
         self.statements += 1;
         let query = if self.statements > SUBQUERY_LEVELS_MAX {
             self.too_deep(query.span)
         } else {
-            self.query(query, Reach::Container, 0)
+            self.query(query, FromScope::Container, 0)
         };
         self.statements -= 1;
         self.levels = around;
         query
     }
 
-    /// A query whose slots start at `first`.
-    pub(super) fn query(&mut self, query: &ast::Query, reach: Reach, first: usize) -> Query {
+    /// Returns a query whose slots start at `first`.
+    pub(super) fn query(&mut self, query: &ast::Query, reach: FromScope, first: usize) -> Query {
         if self.levels.len() >= SUBQUERY_LEVELS_MAX {
             return self.too_deep(query.span);
         }
@@ -113,26 +113,26 @@ impl Resolver<'_> {
         Query::over_items(Projection::Value(self.report("SC9002", span, message)))
     }
 
-    fn from(&mut self, query: &ast::Query, reach: Reach, resolved: &mut Query) {
-        resolved.reads_items = reach == Reach::Container && reads_container(query);
-        if reach == Reach::Container {
+    fn from(&mut self, query: &ast::Query, reach: FromScope, resolved: &mut Query) {
+        resolved.reads_items = reach == FromScope::Container && reads_container(query);
+        if reach == FromScope::Container {
             // The item's slot, or that of the rows which a subquery asks the container for.
             self.level().free = 1;
         }
         for (index, source) in query.from.iter().enumerate() {
-            let reach = if index == 0 { reach } else { Reach::Sources };
+            let reach = if index == 0 { reach } else { FromScope::Sources };
             self.source(source, reach, resolved);
         }
     }
 
-    fn source(&mut self, source: &ast::Source, reach: Reach, resolved: &mut Query) {
+    fn source(&mut self, source: &ast::Source, reach: FromScope, resolved: &mut Query) {
         match &source.collection {
             Collection::Path { root, steps } => self.path_source(source, root, steps, reach, resolved),
-            Collection::Subquery(inner) if reach == Reach::Container && reads_container(inner) => {
+            Collection::Subquery(inner) if reach == FromScope::Container && reads_container(inner) => {
                 self.outermost_subquery(source, inner, resolved);
             }
             Collection::Subquery(inner) => {
-                let reach = if reach == Reach::Item { Reach::Item } else { Reach::Sources };
+                let reach = if reach == FromScope::Item { FromScope::Item } else { FromScope::Sources };
                 let first = self.level().free;
                 let rows = Rows::Subquery(Box::new(self.query(inner, reach, first)));
                 self.bind(source, rows, inner.span, resolved);
@@ -144,7 +144,7 @@ impl Resolver<'_> {
     /// subquery; if not, it is run before this query.
     fn outermost_subquery(&mut self, source: &ast::Source, inner: &ast::Query, resolved: &mut Query) {
         if !is_blocking(inner) {
-            let rows = Rows::Subquery(Box::new(self.query(inner, Reach::Item, 1)));
+            let rows = Rows::Subquery(Box::new(self.query(inner, FromScope::Item, 1)));
             return self.bind(source, rows, inner.span, resolved);
         }
         resolved.nested = Some(Box::new(self.statement(inner)));
@@ -160,12 +160,12 @@ impl Resolver<'_> {
         source: &ast::Source,
         root: &Name,
         steps: &[PathStep],
-        reach: Reach,
+        reach: FromScope,
         resolved: &mut Query,
     ) {
         let slot = match reach {
-            Reach::Container | Reach::Item => Some(0),
-            Reach::Sources => self.find(&root.text),
+            FromScope::Container | FromScope::Item => Some(0),
+            FromScope::Sources => self.find(&root.text),
         };
         let Some(slot) = slot else {
             self.unresolved(&root.text, root.span);
@@ -285,7 +285,7 @@ impl Resolver<'_> {
         };
     }
 
-    /// The parser lets only integers and parameters through.
+    /// Returns the parser lets only integers and parameters through.
     fn count(&mut self, node: &Node, clause: CountClause) -> Option<u64> {
         let Expression::Literal(value) = self.expression(node) else { return None };
         let count = match value {
@@ -302,12 +302,12 @@ impl Resolver<'_> {
     }
 }
 
-/// The value of a slot.
+/// Returns the value of a slot.
 pub(super) fn whole(slot: usize) -> Expression {
     Expression::Path { slot, segments: Vec::new() }
 }
 
-/// The expressions of a select clause.
+/// Returns the expressions of a select clause.
 pub(super) fn selected_nodes(select: &Select) -> Box<dyn Iterator<Item = &Node> + '_> {
     match select {
         Select::Star(_) => Box::new(std::iter::empty()),
@@ -316,7 +316,7 @@ pub(super) fn selected_nodes(select: &Select) -> Box<dyn Iterator<Item = &Node> 
     }
 }
 
-/// Whether the first source is the container, directly or inside of a subquery.
+/// Returns `true` if the first source is the container, directly or inside of a subquery.
 pub(super) fn reads_container(query: &ast::Query) -> bool {
     query.from.first().is_some_and(|source| match &source.collection {
         Collection::Path { .. } => true,
@@ -324,7 +324,7 @@ pub(super) fn reads_container(query: &ast::Query) -> bool {
     })
 }
 
-/// Whether the rows depend on more than one item.
+/// Returns `true` if the rows depend on more than one item.
 pub(crate) fn is_blocking(query: &ast::Query) -> bool {
     let inside = query.from.first().is_some_and(
         |source| matches!(&source.collection, Collection::Subquery(inner) if is_blocking(inner)),

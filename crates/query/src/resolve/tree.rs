@@ -50,26 +50,26 @@ pub(super) fn each_child<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
     }
 }
 
-/// Whether an aggregate stands anywhere in the expression, subqueries excepted.
+/// Returns `true` if an aggregate stands anywhere in the expression, subqueries excepted.
 pub(crate) fn has_aggregate(node: &Node) -> bool {
     let mut found = is_aggregate(node);
     each_child(node, &mut |child| found = found || has_aggregate(child));
     found
 }
 
-/// Whether an aggregate or a subquery stands anywhere in the expression.
+/// Returns `true` if an aggregate or a subquery stands anywhere in the expression.
 pub(crate) fn has_aggregate_or_subquery(node: &Node) -> bool {
     let mut found = is_aggregate(node) || matches!(node.kind, NodeKind::Subquery { .. });
     each_child(node, &mut |child| found = found || has_aggregate_or_subquery(child));
     found
 }
 
-/// Whether this is the call of an aggregate.
+/// Returns `true` if this is the call of an aggregate.
 pub(super) fn is_aggregate(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Call { name, udf: false, .. } if aggregate_kind(&name.text).is_some())
 }
 
-/// The name of a select list's member that has no alias: the last part of a path.
+/// Returns the name of a select list's member that has no alias: the last part of a path.
 pub(crate) fn natural_name(node: &Node) -> Option<&str> {
     match &node.kind {
         NodeKind::Name(name) => Some(name),
@@ -82,7 +82,7 @@ pub(crate) fn natural_name(node: &Node) -> Option<&str> {
     }
 }
 
-/// Whether the expression has the form of a path: a name and constant steps.
+/// Returns `true` if the expression has the form of a path: a name and constant steps.
 pub(super) fn is_path(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Name(_) => true,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use document::{Value, encode_key};
 
-use super::output::Shown;
+use super::output::OutputRow;
 use super::smallest::Smallest;
 use super::window::Window;
-use crate::aggregate::Accumulator;
-use crate::context::{Context, Fault};
+use crate::evaluate::aggregate::Accumulator;
 use crate::evaluate::{Environment, evaluate};
+use crate::functions::context::{Context, Fault};
 use crate::logical::{Order, Query};
 use crate::row::Operand;
 
@@ -34,7 +34,7 @@ struct Group {
 }
 
 impl Group {
-    /// What `select` and `order` see of it: the keys, then the results.
+    /// Returns what `select` and `order` see of it: the keys, then the results.
     fn values(self) -> Vec<Option<Value>> {
         self.keys.into_iter().chain(self.accumulators.into_iter().map(Accumulator::finish)).collect()
     }
@@ -48,8 +48,8 @@ impl Groups {
     }
 
     /// Adds a row to its group.
-    pub(super) fn add(&mut self, row: &Shown<'_>, after: Option<&[u8]>) -> Result<(), Fault> {
-        let Shown { query, environment, context, .. } = *row;
+    pub(super) fn add(&mut self, row: &OutputRow<'_>, after: Option<&[u8]>) -> Result<(), Fault> {
+        let OutputRow { query, environment, context, .. } = *row;
         let values: Vec<_> = query.group_by.iter().map(|key| evaluate(key, environment, context)).collect();
         let mut key = Vec::new();
         for value in &values {
@@ -85,7 +85,7 @@ impl Groups {
         Err(context.out_of_allowance("the groups"))
     }
 
-    /// The groups' rows behind `after`, in the query's order, and whether there are more.
+    /// Returns the groups' rows behind `after`, in the query's order, and whether there are more.
     pub(super) fn into_rows(
         self,
         query: &Query,
@@ -103,7 +103,7 @@ impl Groups {
             let values = group.values();
             let environment = Environment::empty();
             let environment = environment.with_group(query.group_slot, &values);
-            let row = Shown { query, item: None, environment: &environment, context };
+            let row = OutputRow { query, item: None, environment: &environment, context };
             let identity = query.distinct.then(|| row.key()).flatten().unwrap_or(group_key);
             let order = row.order_values();
             match distinct.get_mut(&identity) {
@@ -125,7 +125,7 @@ impl Groups {
     }
 }
 
-/// The one row of aggregates over everything; none if its value is undefined.
+/// Returns the one row of aggregates over everything; none if its value is undefined.
 pub(super) fn total(
     query: &Query,
     context: &Context,
@@ -134,6 +134,6 @@ pub(super) fn total(
     let values = Group { keys: Vec::new(), accumulators }.values();
     let environment = Environment::empty();
     let environment = environment.with_group(query.group_slot, &values);
-    let json = Shown { query, item: None, environment: &environment, context }.json();
+    let json = OutputRow { query, item: None, environment: &environment, context }.json();
     context.fault().map_or(Ok(json), Err)
 }

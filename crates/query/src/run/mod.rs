@@ -1,8 +1,8 @@
-//! Items in, a page of rows out: everything of a query that does not care where its items come from.
+//! Execution of a query over items, page by page, independent of where the items come from.
 //!
-//! Whoever runs a query pushes items, in any order or in the order that `ORDER BY` asks for, and gets the rows of one
-//! page as JSON texts and a [`Resume`] that says where the next page begins. Nothing else is remembered between two
-//! pages, so a page may be asked for days later, from another process.
+//! The caller pushes items, in any order or in the order of `ORDER BY`, and gets the rows of one page as JSON texts
+//! and a [`Resume`] that says where the next page begins. No other state is kept between two pages, so a page may be
+//! requested days later, from another process.
 //!
 //! | query | what is kept while items go by |
 //! |---|---|
@@ -23,15 +23,15 @@ use document::{Value, encode_key};
 
 pub use rank::Ranking;
 
-use crate::aggregate::Accumulator;
-use crate::context::{Context, Fault};
+use crate::evaluate::aggregate::Accumulator;
 use crate::evaluate::{self, Collector, Environment, each_binding, evaluate};
+use crate::functions::context::{Context, Fault};
 use crate::logical::{AggregateKind, Expression, Order, Query};
 use crate::row::{Operand, Row};
 use groups::Groups;
-use output::{Output, Shown, order_key};
+use output::{Output, OutputRow, order_key};
 use smallest::{ENTRY_OVERHEAD, Smallest};
-use window::{Pass, Window};
+use window::{RowAction, Window};
 
 /// How much one page holds.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ pub enum Arrival {
     InOrder,
 }
 
-/// Where a page ended.
+/// The position where a page ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resume {
     /// Rows that have passed, shown or left out by `OFFSET`.
@@ -62,14 +62,14 @@ pub struct Resume {
     pub after: Option<Vec<u8>>,
 }
 
-/// What to do after an item was pushed.
+/// The result of pushing an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
+    /// Push the next item.
     More,
-    /// The page is full. The item was not taken, or not wholly: the next page must begin with it.
+    /// The page is full. The item was not consumed, or only in part: the next page must begin with it.
     Full,
-    /// No further item can matter, on any page.
+    /// No further item can contribute, on any page.
     Enough,
 }
 
@@ -82,14 +82,14 @@ pub struct Answer {
     pub resume: Option<Resume>,
 }
 
-/// A page in the making.
+/// The execution of one page.
 pub struct Run<'q> {
     query: &'q Query,
     context: &'q Context,
     window: Window,
     output: Output,
     stage: Stage,
-    /// What earlier pages have dealt with.
+    /// The position at which earlier pages ended.
     before: Resume,
     /// The rows of `FROM (SELECT ...)` in the making, where they depend on many items.
     nested: Option<Collector<'q>>,
@@ -97,7 +97,7 @@ pub struct Run<'q> {
     shown_before: u64,
 }
 
-/// Where a row comes from, which breaks ties between rows.
+/// The origin of a row, which breaks ties between rows.
 #[derive(Debug, Clone, Copy)]
 struct Origin<'a> {
     /// The item's number, or the place among ordered nested rows.
@@ -132,13 +132,13 @@ struct Stream {
 }
 
 impl Query {
-    /// Whether rows can be shown as the items come.
+    /// Returns `true` if rows can be shown as the items come.
     pub fn is_streaming(&self, arrival: Arrival) -> bool {
         let ordered = matches!(self.order, Order::Keys(_)) && arrival == Arrival::Any;
         !ordered && !self.distinct && !self.is_grouped() && self.nested.is_none()
     }
 
-    /// Whether the answer depends only on how many items match.
+    /// Returns `true` if the answer depends only on how many items match.
     pub fn counts_only(&self) -> bool {
         let counts = |aggregate: &crate::logical::Aggregate| {
             aggregate.kind == AggregateKind::Count && matches!(aggregate.argument, Expression::Literal(_))
@@ -196,7 +196,7 @@ impl<'q> Run<'q> {
         let Some(collector) = &mut self.nested else {
             let flow = self.each_row(Some(item), Origin { number, value: None })?;
             if flow == Flow::More {
-                // The item has all its rows now; until it comes, what is known of it must be told to the next page.
+                // The item has all its rows now; until it arrives, the next page must know how many it has consumed.
                 self.before.within.take_if(|(begun, _)| *begun == number);
             }
             return Ok(flow);
@@ -209,7 +209,7 @@ impl<'q> Run<'q> {
         }
     }
 
-    /// How many rows there are so far, of a query that shows them as items come.
+    /// Returns the number of rows so far, of a query that shows them as items come.
     pub fn rows(&self) -> usize {
         self.output.rows.len()
     }
@@ -223,7 +223,7 @@ impl<'q> Run<'q> {
         }
     }
 
-    /// The page of a query that shows rows as items come, as it is before all of them have come: there is more.
+    /// Returns the page of a streaming query before all items have been pushed: there is more.
     pub fn pause(mut self) -> Result<Answer, Fault> {
         if let Stage::Stream(stream) = &mut self.stage {
             stream.full = true;
@@ -231,7 +231,7 @@ impl<'q> Run<'q> {
         self.finish()
     }
 
-    /// The page.
+    /// Returns the page.
     pub fn finish(mut self) -> Result<Answer, Fault> {
         if let Some(collector) = self.nested.take() {
             let rows = collector.finish_items(self.context);
@@ -301,7 +301,7 @@ impl<'q> Run<'q> {
         let around = item.map_or_else(Environment::empty, Environment::of_item);
         let mut flow = Ok(Flow::More);
         each_binding(query, &around, context, &mut |environment, index| {
-            flow = self.row(&Shown { query, item, environment, context }, origin, index);
+            flow = self.row(&OutputRow { query, item, environment, context }, origin, index);
             if matches!(flow, Ok(Flow::More)) { evaluate::Flow::More } else { evaluate::Flow::Enough }
         });
         match context.fault() {
@@ -311,7 +311,7 @@ impl<'q> Run<'q> {
     }
 
     /// Takes one row of an item that fulfils the filter, the item's `index`th whether or not those before it do.
-    fn row(&mut self, row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Result<Flow, Fault> {
+    fn row(&mut self, row: &OutputRow<'_>, origin: Origin<'_>, index: u32) -> Result<Flow, Fault> {
         let after = self.before.after.as_deref();
         match &mut self.stage {
             Stage::Stream(_) => return Ok(self.stream(row, origin, index)),
@@ -362,7 +362,7 @@ impl<'q> Run<'q> {
         Ok(Flow::More)
     }
 
-    fn stream(&mut self, row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Flow {
+    fn stream(&mut self, row: &OutputRow<'_>, origin: Origin<'_>, index: u32) -> Flow {
         let Stage::Stream(stream) = &mut self.stage else { return Flow::More };
         let number = origin.number;
         if self.before.within.is_some_and(|(item, rows)| item == number && index < rows) {
@@ -378,14 +378,14 @@ impl<'q> Run<'q> {
             return Flow::More;
         }
         match self.window.next() {
-            Pass::WindowIsFull => return Flow::Enough,
-            Pass::PageIsFull => {
+            RowAction::WindowIsFull => return Flow::Enough,
+            RowAction::PageIsFull => {
                 stream.full = true;
                 stream.within = (index > 0).then_some((number, index));
                 return Flow::Full;
             }
-            Pass::LeftOut => self.window.pass(0),
-            Pass::Shown => {
+            RowAction::Skipped => self.window.pass(0),
+            RowAction::Returned => {
                 self.window.pass(json.len());
                 self.output.rows.push(json);
             }
@@ -395,7 +395,7 @@ impl<'q> Run<'q> {
     }
 }
 
-/// The sort key that a client resumes from: values of the `ORDER BY` keys and the number of an item. Rows up to the
+/// Returns the sort key that a client resumes from: values of the `ORDER BY` keys and the number of an item. Rows up to the
 /// item are dealt with if it is `excluded`, rows before it otherwise.
 pub fn resume_key(query: &Query, values: &[Option<document::Value>], number: u64, excluded: bool) -> Vec<u8> {
     let Order::Keys(keys) = &query.order else { return Vec::new() };

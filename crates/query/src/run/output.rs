@@ -2,14 +2,14 @@
 
 use document::{ValueRef, encode_key, encode_key_descending, write_json};
 
-use super::window::{Pass, Window};
+use super::window::{RowAction, Window};
 use super::{Origin, Resume};
-use crate::context::{Context, Fault};
 use crate::evaluate::{Environment, evaluate};
+use crate::functions::context::{Context, Fault};
 use crate::logical::{Expression, Order, Projection, Query};
 use crate::row::{Operand, Row};
 
-/// Most bytes of one row's text. Each member of it is bounded when it is made, but there can be many.
+/// Most bytes of one row's text. Each member is bounded, but a row can have many.
 const ROW_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The page so far.
@@ -34,12 +34,12 @@ impl Output {
                 continue;
             };
             match window.next() {
-                Pass::WindowIsFull => return None,
-                Pass::PageIsFull => {
+                RowAction::WindowIsFull => return None,
+                RowAction::PageIsFull => {
                     return Some(Resume { passed: window.passed(), within: None, after: last });
                 }
-                Pass::LeftOut => window.pass(0),
-                Pass::Shown => {
+                RowAction::Skipped => window.pass(0),
+                RowAction::Returned => {
                     window.pass(json.len());
                     self.rows.push(json);
                 }
@@ -52,7 +52,7 @@ impl Output {
 }
 
 /// A row that fulfils the filter, with all that it takes to show it.
-pub(super) struct Shown<'a> {
+pub(super) struct OutputRow<'a> {
     pub(super) query: &'a Query,
     /// The item it comes from; none for groups.
     pub(super) item: Option<&'a dyn Row>,
@@ -60,12 +60,12 @@ pub(super) struct Shown<'a> {
     pub(super) context: &'a Context,
 }
 
-impl Shown<'_> {
+impl OutputRow<'_> {
     fn value<'b>(&'b self, expression: &'b Expression) -> Option<Operand<'b>> {
         evaluate(expression, self.environment, self.context)
     }
 
-    /// The row's text; none if the row's value is undefined.
+    /// Returns the row's text; none if the row's value is undefined.
     pub(super) fn json(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         match (&self.query.select, self.item) {
@@ -110,7 +110,7 @@ impl Shown<'_> {
         Some(key)
     }
 
-    /// The values of the `ORDER BY` keys as bytes that sort as the query asks.
+    /// Returns the values of the `ORDER BY` keys as bytes that sort as the query asks.
     pub(super) fn order_values(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Order::Keys(keys) = &self.query.order else { return out };
@@ -130,8 +130,8 @@ pub(super) fn encode_sort_key(value: Option<ValueRef<'_>>, descending: bool, out
     }
 }
 
-/// The whole sort key of a row: values, where it comes from, its place among the rows from there.
-pub(super) fn order_key(row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Vec<u8> {
+/// Returns the whole sort key of a row: values, where it comes from, its place among the rows from there.
+pub(super) fn order_key(row: &OutputRow<'_>, origin: Origin<'_>, index: u32) -> Vec<u8> {
     let mut out = row.order_values();
     match origin.value {
         Some(value) => out.extend_from_slice(value),
@@ -141,7 +141,7 @@ pub(super) fn order_key(row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Vec<
     out
 }
 
-/// How an item's number breaks ties: in the direction of the first key.
+/// Returns how an item's number breaks ties: in the direction of the first key.
 pub(super) fn tie(query: &Query, number: u64) -> [u8; 8] {
     let descends =
         matches!(&query.order, Order::Keys(keys) if keys.first().is_some_and(|key| key.descending));

@@ -1,15 +1,15 @@
 //! `ORDER BY RANK`: scores over all items that match, fused into one order.
 //!
-//! A score needs to know the others: BM25 weighs a word by how many texts have it, and rank fusion counts places. So the
-//! items go by twice, once for the [statistics](Ranking::observe) over every living item and once to be
-//! [scored](Ranking::score); then their numbers stand in order, best first.
+//! A score depends on all items: BM25 weighs a word by how many texts have it, and rank fusion counts ranks. So the
+//! items are read twice, once for the [statistics](Ranking::observe) over every live item and once to be
+//! [scored](Ranking::score).
 //!
 //! Fusion is the reciprocal kind: an item's rank in each component, equal scores sharing one, adds `weight / (60 + rank)`.
 
 use document::ValueRef;
 
-use crate::context::{Context, Fault};
 use crate::evaluate::{self, Environment, each_binding, evaluate};
+use crate::functions::context::{Context, Fault};
 use crate::functions::full_text::{Corpus, Phrase, bm25, tokens};
 use crate::logical::{Expression, Order, Query, Score, ScoreKind};
 use crate::row::{Operand, Row};
@@ -17,7 +17,7 @@ use crate::row::{Operand, Row};
 /// The constant of reciprocal rank fusion.
 const FUSION: f64 = 60.0;
 
-/// The order of a query's items by rank, in the making.
+/// Computes the order of a query's items by rank.
 #[derive(Debug)]
 pub struct Ranking<'q> {
     query: &'q Query,
@@ -31,13 +31,13 @@ pub struct Ranking<'q> {
 #[derive(Debug)]
 struct Component<'q> {
     score: &'q Score,
-    /// What BM25 must know, if the component scores text.
-    lexicon: Option<Lexicon<'q>>,
+    /// The input of BM25, if the component scores text.
+    statistics: Option<TextStatistics<'q>>,
 }
 
-/// What is sought in a text, and what is known of all texts.
+/// The phrases sought in a text, and the statistics of all texts.
 #[derive(Debug)]
-struct Lexicon<'q> {
+struct TextStatistics<'q> {
     text: &'q Expression,
     sought: Vec<Phrase>,
     corpus: Corpus,
@@ -46,24 +46,24 @@ struct Lexicon<'q> {
 }
 
 impl<'q> Ranking<'q> {
-    /// A ranking, if the query orders by rank.
+    /// Returns a ranking, if the query orders by rank.
     pub fn of(query: &'q Query, context: &'q Context) -> Option<Ranking<'q>> {
         let Order::Rank(scores) = &query.order else { return None };
-        let component = |score: &'q Score| Component { score, lexicon: Lexicon::of(score) };
+        let component = |score: &'q Score| Component { score, statistics: TextStatistics::of(score) };
         let components = scores.iter().map(component).collect();
         Some(Ranking { query, context, components, numbers: Vec::new(), scores: Vec::new() })
     }
 
-    /// Whether any component needs statistics, that is, whether [`observe`](Self::observe) must see every item.
+    /// Returns `true` if any component needs statistics, that is, whether [`observe`](Self::observe) must see every item.
     pub fn needs_statistics(&self) -> bool {
-        self.components.iter().any(|component| component.lexicon.is_some())
+        self.components.iter().any(|component| component.statistics.is_some())
     }
 
-    /// Learns from an item of the container, whether it matches or not.
+    /// Adds an item of the container to the statistics, whether it matches or not.
     pub fn observe(&mut self, item: &dyn Row) -> Result<(), Fault> {
         let environment = Environment::of_item(item);
-        for lexicon in self.components.iter_mut().filter_map(|component| component.lexicon.as_mut()) {
-            lexicon.observe(&environment, self.context);
+        for statistics in self.components.iter_mut().filter_map(|component| component.statistics.as_mut()) {
+            statistics.observe(&environment, self.context);
         }
         self.context.fault().map_or(Ok(()), Err)
     }
@@ -88,7 +88,7 @@ impl<'q> Ranking<'q> {
         self.context.fault().map_or(Ok(()), Err)
     }
 
-    /// The numbers of the scored items, best first; ties in the order of their numbers.
+    /// Returns the numbers of the scored items, best first; ties in the order of their numbers.
     pub fn finish(self) -> Vec<u64> {
         let Ranking { components, numbers, scores, .. } = self;
         let width = components.len();
@@ -103,7 +103,7 @@ impl<'q> Ranking<'q> {
                 let (mut rank, mut last) = (0.0, f64::NAN);
                 for item in best_first {
                     let score = score(item, component);
-                    // The first comparison is with nothing, and nothing equals no score.
+                    // The first comparison is with NaN, which equals no score.
                     if score.total_cmp(&last).is_ne() {
                         rank += 1.0;
                         last = score;
@@ -121,29 +121,29 @@ impl<'q> Ranking<'q> {
 }
 
 impl Component<'_> {
-    /// How good an item is, larger is better; what has no score comes last.
+    /// Returns how good an item is, larger is better; what has no score comes last.
     fn score(&self, environment: &Environment<'_>, context: &Context) -> f64 {
-        let score = match (&self.score.kind, &self.lexicon) {
+        let score = match (&self.score.kind, &self.statistics) {
             (ScoreKind::Vector { distance, larger_is_better }, _) => {
                 let distance = evaluate(distance, environment, context);
                 let distance = distance.as_ref().map(Operand::view).and_then(ValueRef::as_f64);
                 distance.map(|distance| if *larger_is_better { distance } else { -distance })
             }
-            (ScoreKind::FullText { .. }, lexicon) => {
-                lexicon.as_ref().and_then(|lexicon| lexicon.score(environment, context))
+            (ScoreKind::FullText { .. }, statistics) => {
+                statistics.as_ref().and_then(|statistics| statistics.score(environment, context))
             }
         };
         score.unwrap_or(f64::NEG_INFINITY)
     }
 }
 
-impl<'q> Lexicon<'q> {
-    fn of(score: &'q Score) -> Option<Lexicon<'q>> {
+impl<'q> TextStatistics<'q> {
+    fn of(score: &'q Score) -> Option<TextStatistics<'q>> {
         let ScoreKind::FullText { text, keywords } = &score.kind else { return None };
         let sought: Vec<Phrase> =
             keywords.iter().filter_map(|keyword| Phrase::read(ValueRef::String(keyword))).collect();
         let found_in = vec![0.0; sought.len()];
-        Some(Lexicon { text, sought, corpus: Corpus { documents: 0.0, words: 0.0 }, found_in })
+        Some(TextStatistics { text, sought, corpus: Corpus { documents: 0.0, words: 0.0 }, found_in })
     }
 
     fn words(&self, environment: &Environment<'_>, context: &Context) -> Option<Vec<String>> {

@@ -1,12 +1,12 @@
-//! The smallest keys of many, with what belongs to them: the memory of every query that must see all rows before
-//! it can show one.
+//! The smallest of many keys with their values: the memory of every query that must see all rows before it can return
+//! one.
 //!
 //! A page needs only the rows with the smallest keys behind the last page's, so only those are kept, however many
-//! rows go by. A key that falls out was larger than enough others and can never come back on the same page.
+//! rows go by. An evicted key was larger than enough others and can never be needed on the same page.
 
 use std::collections::BTreeMap;
 
-use crate::context::Fault;
+use crate::functions::context::Fault;
 
 /// What a map entry costs beside its bytes.
 pub(super) const ENTRY_OVERHEAD: usize = 96;
@@ -18,7 +18,7 @@ pub(super) struct Smallest<T> {
     wanted: usize,
     bytes: usize,
     bytes_max: usize,
-    /// The smallest key that found no room. Nothing from here on is kept: what was dropped once is not known whole.
+    /// The smallest key that was evicted. Keys from here on are not kept: their values would be incomplete.
     ceiling: Option<Vec<u8>>,
 }
 
@@ -27,7 +27,7 @@ impl<T> Smallest<T> {
         Smallest { entries: BTreeMap::new(), wanted: wanted.max(1), bytes: 0, bytes_max, ceiling: None }
     }
 
-    /// Whether a key would be kept; if not, its row need not be made. Remembers that there is more.
+    /// Returns `true` if a key would be kept; if not, its row need not be made. Remembers that there is more.
     pub(super) fn admits(&mut self, key: &[u8]) -> bool {
         if self.ceiling.as_ref().is_some_and(|ceiling| key >= ceiling.as_slice()) {
             return false;
@@ -40,7 +40,7 @@ impl<T> Smallest<T> {
         !beyond
     }
 
-    /// What is kept under a key.
+    /// Returns what is kept under a key.
     pub(super) fn get_mut(&mut self, key: &[u8]) -> Option<&mut T> {
         self.entries.get_mut(key).map(|(value, _)| value)
     }
@@ -77,7 +77,7 @@ impl<T> Smallest<T> {
         Ok(())
     }
 
-    /// The kept entries in order, and whether there is more behind them.
+    /// Returns the kept entries in order, and whether there is more behind them.
     pub(super) fn into_parts(self) -> (impl Iterator<Item = (Vec<u8>, T)>, bool) {
         (self.entries.into_iter().map(|(key, (value, _))| (key, value)), self.ceiling.is_some())
     }

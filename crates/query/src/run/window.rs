@@ -1,4 +1,4 @@
-//! `OFFSET`, `LIMIT` and `TOP` over any number of pages: what is still to be left out, what may still be shown.
+//! `OFFSET`, `LIMIT` and `TOP` over any number of pages: the rows still to skip, and those still to return.
 
 use super::{PageLimits, Resume};
 use crate::logical::Query;
@@ -13,13 +13,13 @@ pub(super) struct Window {
     room: PageLimits,
 }
 
-/// What becomes of a row.
+/// The disposition of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
+pub(super) enum RowAction {
     /// It lies before the window.
-    LeftOut,
+    Skipped,
     /// It belongs on the page.
-    Shown,
+    Returned,
     /// It belongs on a later page.
     PageIsFull,
     /// It lies behind the window, and so does every later one.
@@ -36,16 +36,16 @@ impl Window {
         }
     }
 
-    /// What would become of the next row.
-    pub(super) fn next(&self) -> Pass {
+    /// Returns what would become of the next row.
+    pub(super) fn next(&self) -> RowAction {
         if self.is_full() {
-            Pass::WindowIsFull
+            RowAction::WindowIsFull
         } else if self.passed < self.skip {
-            Pass::LeftOut
+            RowAction::Skipped
         } else if self.room.rows == 0 || self.room.bytes == 0 {
-            Pass::PageIsFull
+            RowAction::PageIsFull
         } else {
-            Pass::Shown
+            RowAction::Returned
         }
     }
 
@@ -58,7 +58,7 @@ impl Window {
         self.passed = self.passed.saturating_add(1);
     }
 
-    /// Whether no further row can be shown, on any page.
+    /// Returns `true` if no further row can be shown, on any page.
     pub(super) fn is_full(&self) -> bool {
         self.passed.saturating_sub(self.skip) >= self.take
     }

@@ -1,8 +1,8 @@
 //! The query as written: what the parser found, with the place of everything, before any name is looked up.
 //!
-//! The tree is flat where the language is: `a OR b OR c` is one node with three children, and so is `a + b - c`.
-//! So the height of a tree is bounded by the parser's nesting limit and not by the length of the text, and later
-//! walks over it may recurse without a care.
+//! The tree is flat where the language is: `a OR b OR c` is one node with three children, and so is `a + b - c`. So
+//! the height of a tree is bounded by the parser's nesting limit and not by the length of the text, and later walks
+//! over it may recurse.
 
 use document::Value;
 

@@ -1,8 +1,8 @@
 //! Query text into tokens, one at a time, each with its place in the text.
 //!
-//! The lexer knows no keyword: a word is a word, and the parser decides by position whether it is one. That is
-//! what lets `c.order` be a property although `ORDER` is reserved, and `ALL` a name as well as a quantifier. Signs
-//! are tokens of their own, so that `c.a -1` is seen as the subtraction it is.
+//! The lexer knows no keywords: the parser decides by position whether a word is one. So `c.order` can be a property
+//! although `ORDER` is reserved, and `ALL` a name as well as a quantifier. Signs are tokens of their own, so that
+//! `c.a -1` is seen as the subtraction it is.
 
 use super::ast::Span;
 use crate::error::{Error, Result, TokenKind};
@@ -50,7 +50,7 @@ impl<'t> Lexer<'t> {
         Self { text, position: 0 }
     }
 
-    /// The next token and its place.
+    /// Returns the next token and its place.
     pub(super) fn next(&mut self) -> Result<(Token<'t>, Span)> {
         self.skip_blanks();
         let start = self.position;
@@ -69,18 +69,18 @@ impl<'t> Lexer<'t> {
         Ok((token, Span { start, end: self.position }))
     }
 
-    /// Whether a number stands right here, without a blank before it.
+    /// Returns `true` if a number stands right here, without a blank before it.
     pub(super) fn number_follows(&self) -> bool {
         let rest = self.rest();
         rest.strip_prefix('.').unwrap_or(rest).starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// The syntax error for the token at `span`.
+    /// Returns the syntax error for the token at `span`.
     pub(super) fn unexpected(&self, span: Span) -> Error {
         Error::Syntax { start: span.start, end: span.end, near: self.near(span) }
     }
 
-    /// The error for what should have become a token.
+    /// Returns the error for what should have become a token.
     pub(super) fn invalid(&self, kind: TokenKind, start: usize) -> Error {
         let end = self.position.min(self.text.len());
         Error::InvalidToken { kind, start, end, token: self.near(Span { start, end }) }
@@ -146,7 +146,8 @@ impl<'t> Lexer<'t> {
         Ok(Token::Placeholder(name))
     }
 
-    /// As in JSON, and `.5` and `5.`. A letter straight after a number is an error, not the start of an alias.
+    /// Reads a number as in JSON, and also `.5` and `5.`. A letter straight after a number is an error, not the start
+    /// of an alias.
     fn number(&mut self) -> Result<Token<'t>> {
         let start = self.position;
         self.take_digits();
@@ -181,7 +182,7 @@ impl<'t> Lexer<'t> {
         Err(self.invalid(TokenKind::Other, start))
     }
 
-    /// A string in either kind of quotes: JSON escapes, `\'`, and a doubled quote for the quote itself.
+    /// Returns a string in either kind of quotes: JSON escapes, `\'`, and a doubled quote for the quote itself.
     fn string(&mut self, quote: char) -> Result<Token<'t>> {
         let start = self.position;
         self.position += 1;
@@ -206,7 +207,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The character an escape stands for; the backslash is already taken.
+    /// Returns the character an escape stands for; the backslash is already taken.
     fn escape(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.position += c.len_utf8();
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The kind of token that a text fails to be, and how much of it the error repeats.
+    /// Returns the kind of token that a text fails to be, and how much of it the error repeats.
     fn failure(text: &str) -> (TokenKind, String) {
         match tokens(text) {
             Err(Error::InvalidToken { kind, start: 0, token, .. }) => (kind, token),

@@ -1,8 +1,8 @@
 //! The text of a query: lexer, parser, tree, and the tree as text again.
 //!
-//! This room knows the grammar of the service's SQL and nothing else: whether a name exists, a function takes three
-//! arguments or a parameter has a value is asked later, in `resolve`. Whatever leaves here is bounded: the text in
-//! length, the tree in height, so that every walk over it may recurse.
+//! This module knows the grammar of the service's SQL and nothing else: whether a name exists, a function takes three
+//! arguments or a parameter has a value is asked later, in `resolve`. Its output is bounded: the text in length, the
+//! tree in height, so that every walk over it may recurse.
 
 pub(crate) mod ast;
 mod lexer;

@@ -32,22 +32,22 @@ pub(crate) enum Layout {
     Lines,
 }
 
-/// A whole query as text.
+/// Returns a whole query as text.
 pub(crate) fn print_query(query: &Query, layout: Layout) -> String {
     Printer::print(layout, None, |printer| printer.query(query))
 }
 
-/// One expression as text.
+/// Returns one expression as text.
 pub(crate) fn print_node(node: &Node, layout: Layout) -> String {
     Printer::print(layout, None, |printer| printer.node(node))
 }
 
-/// A whole query in its normal form, parameters replaced by their values.
+/// Returns a whole query in its normal form, parameters replaced by their values.
 pub(crate) fn print_normal(query: &Query, parameters: &[(String, Value)]) -> String {
     Printer::print(Layout::OneLine, Some(parameters), |printer| printer.query(query))
 }
 
-/// The clauses of a query that say where a row stands, in the same form.
+/// Returns the clauses of a query that say where a row stands, in the same form.
 pub(crate) fn print_order(query: &Query, parameters: &[(String, Value)]) -> String {
     Printer::print(Layout::OneLine, Some(parameters), |printer| {
         printer.from(query);
@@ -411,7 +411,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The shortest digits that read back as the same number; whole numbers without a fraction, far ones with an exponent.
+/// Returns the shortest digits that read back as the same number; whole numbers without a fraction, far ones with an exponent.
 fn number_text(number: f64) -> String {
     let text = format!("{number}");
     if number == 0.0 || (1e-7..1e21).contains(&number.abs()) {

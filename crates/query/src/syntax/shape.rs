@@ -1,9 +1,9 @@
-//! A query's text without the values in it, for logs: what was asked, and not about whom.
+//! A query's text without its literals, for logs.
 
 use super::lexer::{Lexer, Token};
 
-/// The text with a question mark for each literal, without comments and with single blanks. It ends where the text stops being
-/// a query, because what follows might be anything.
+/// Returns the text with a question mark for each literal, without comments and with single blanks. It ends where the text
+/// stops being a query, because what follows might be anything.
 pub(crate) fn shape(text: &str) -> String {
     let (mut lexer, mut shape, mut behind) = (Lexer::new(text), String::new(), 0);
     loop {

@@ -1,5 +1,6 @@
 //! The grammar from outside: scripts of what is accepted and refused, limits, and what holds for any text.
 
+use golden::Transcript;
 use proptest::prelude::*;
 
 use super::ast::{Binary, NodeKind, Select};
@@ -7,22 +8,20 @@ use super::print::{Layout, print_query};
 use super::*;
 use crate::error::{Code, CountClause, TokenKind};
 
-/// Runs a script and gives it as it should read: each query with its normal form, or with why it is refused.
-fn transcript(script: &str) -> Vec<String> {
+/// Runs a script: each query is followed by its normal form, or by why it is refused.
+fn run(script: &str, transcript: &mut Transcript) {
     let mut lines = script.lines().peekable();
-    let mut written = Vec::new();
     while let Some(line) = lines.next() {
-        written.push(line.to_owned());
+        transcript.input(line);
         let Some(first) = line.strip_prefix('>') else { continue };
         let mut text = vec![first.strip_prefix(' ').unwrap_or_default()];
         while let Some(more) = lines.next_if(|line| line.starts_with('|')) {
-            written.push(more.to_owned());
+            transcript.input(more);
             text.push(more.strip_prefix("| ").unwrap_or_default());
         }
         lines.next_if(|line| line.starts_with('=') || line.starts_with("SC"));
-        written.push(outcome(&text.join("\n")));
+        transcript.answer([outcome(&text.join("\n"))]);
     }
-    written
 }
 
 fn outcome(text: &str) -> String {
@@ -45,16 +44,8 @@ fn outcome(text: &str) -> String {
 
 #[test]
 fn the_grammar_is_what_the_scripts_say() {
-    for (name, script) in [
-        ("grammar", include_str!("../../tests/scripts/grammar.txt")),
-        ("grammar_refusals", include_str!("../../tests/scripts/grammar_refusals.txt")),
-    ] {
-        let written = transcript(script);
-        for (number, (expected, found)) in script.lines().zip(&written).enumerate() {
-            assert_eq!(found, expected, "{name}.txt line {}", number + 1);
-        }
-        assert_eq!(written.len(), script.lines().count(), "{name}.txt");
-    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grammar");
+    golden::check(folder, |script, transcript| run(&script.text, transcript));
 }
 
 #[test]

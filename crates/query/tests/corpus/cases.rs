@@ -1,4 +1,4 @@
-//! What must hold for one input of a fuzz target. The targets and the test that replays their corpus share this file.
+//! Checks for one input of a fuzz target. The targets share this file with the test that replays their corpus.
 //!
 //! An input of `syntax` is a query text. An input of `evaluation` is a text too, so that it can be read and that
 //! mutations of it stay close to something meaningful:
@@ -11,7 +11,8 @@
 //! {"id":"1","n":5}                      any other line is an item; what is no JSON is left out
 //! ```
 //!
-//! Nothing is timed here. Every evaluation has a small budget, so whatever takes long has a hole in its accounting.
+//! No check measures time. Every evaluation has a small budget, so an input that takes long reveals work that is not
+//! charged.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -59,7 +60,7 @@ pub(crate) fn check_syntax(data: &[u8]) {
     }
 }
 
-/// What a plan sends to partitions instead of a query that can be run is a query that can be run.
+/// Checks that the rewritten query of a plan can be run.
 fn check_plan(text: &str, parameters: &[(String, Value)]) {
     for (key, rows) in partition_keys().iter().zip([HybridRows::Ordered, HybridRows::Plain]) {
         let plan = match query::plan(text, parameters, key, &dialect(), rows) {
@@ -80,7 +81,7 @@ fn check_plan(text: &str, parameters: &[(String, Value)]) {
     }
 }
 
-/// A rewritten query with the statistics that a client puts into it.
+/// Returns a rewritten query with the statistics that a client puts into it.
 fn filled(rewritten: &str) -> String {
     let mut parts = rewritten.split("{documentdb-formattablehybridsearchquery-");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -92,7 +93,7 @@ fn filled(rewritten: &str) -> String {
     text
 }
 
-/// Whether a text is refused for its size alone.
+/// Returns `true` if a text is refused for its size alone.
 fn is_limit(error: &Error) -> bool {
     let by_size =
         |report: &Report| report.code == Code::Text("SC9002") && report.message.contains("more than");
@@ -102,7 +103,7 @@ fn is_limit(error: &Error) -> bool {
     }
 }
 
-/// Whatever is wrong with a text is wrong in a place inside of it.
+/// Checks that the position of an error lies inside the text.
 fn check_error(error: &Error, text: &str) {
     let units = text.encode_utf16().count();
     let reports = error.reports();
@@ -286,7 +287,7 @@ impl<'t> Case<'t> {
     }
 }
 
-/// An item as a container would have it.
+/// Returns an item as a container would have it.
 fn item(json: &str) -> Option<Value> {
     let item = parse_json(json.as_bytes()).ok()?;
     matches!(item, Value::Object(_)).then_some(item)
@@ -312,7 +313,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// All rows, page by page.
+    /// Returns all rows, page by page.
     fn rows(&self, query: &Query) -> Result<Vec<Vec<u8>>, Fault> {
         let ranked = self.ranked(query)?;
         let order = ranked.as_deref().unwrap_or(self.order);
@@ -331,7 +332,7 @@ impl Way<'_> {
         panic!("the pages never end");
     }
 
-    /// One page, and how many items were taken if it could not take all.
+    /// Returns one page, and how many items were taken if it could not take all.
     fn page(
         &self,
         query: &Query,
@@ -354,7 +355,7 @@ impl Way<'_> {
         Ok((run.finish()?, full))
     }
 
-    /// The order by rank, where the query asks for it.
+    /// Returns the order by rank, where the query asks for it.
     fn ranked(&self, query: &Query) -> Result<Option<Vec<usize>>, Fault> {
         let context = context();
         let Some(mut ranking) = Ranking::of(query, &context) else { return Ok(None) };
@@ -370,7 +371,7 @@ impl Way<'_> {
     }
 }
 
-/// A row is JSON; the only text of ours that we do not read again is one that is nested deeper than any item.
+/// Checks that a row is JSON; only rows that are nested deeper than any item may not parse.
 fn check_json(row: &[u8]) {
     if let Err(error) = parse_json(row) {
         let depth = row.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
@@ -399,7 +400,7 @@ fn check_analysis(query: &Query, way: Way<'_>, rows: &[Vec<u8>]) {
     }
 }
 
-/// Whether an item can be looked up; one without an id or a time of writing is in no container.
+/// Returns `true` if an item can be looked up; one without an id or a time of writing is in no container.
 fn is_reachable(access: &Access, key: &PartitionKeyDefinition, item: &Value) -> bool {
     let id = item.get("id").and_then(Value::as_str);
     let stamp = item.get("_ts").and_then(Value::as_i64).and_then(|stamp| u64::try_from(stamp).ok());
@@ -409,7 +410,7 @@ fn is_reachable(access: &Access, key: &PartitionKeyDefinition, item: &Value) -> 
     }
 }
 
-/// Whether an item lies in a set that an index is asked for.
+/// Returns `true` if an item lies in a set that an index is asked for.
 fn lies_in(condition: &Condition, item: ValueRef<'_>) -> bool {
     match condition {
         Condition::Everything => true,
@@ -431,7 +432,7 @@ fn stands(leaf: &Leaf, item: ValueRef<'_>) -> bool {
             }
         };
     }
-    let kinds = leaf.standing.kinds;
+    let kinds = leaf.values.kinds;
     places.into_iter().any(|place| match place {
         None => kinds.missing,
         Some(ValueRef::Array(_)) => kinds.array,
@@ -439,7 +440,7 @@ fn stands(leaf: &Leaf, item: ValueRef<'_>) -> bool {
         Some(scalar) => {
             let mut key = Vec::new();
             encode_key(Some(scalar), &mut key);
-            leaf.standing.admits(&key)
+            leaf.values.admits(&key)
         }
     })
 }

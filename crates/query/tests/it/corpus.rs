@@ -1,7 +1,7 @@
-//! Every input that the fuzz targets found worth keeping, and every one that once broke something, tried again.
+//! Replays the fuzz corpora: inputs with distinct coverage, and inputs that once failed.
 //!
-//! The targets are in `/fuzz`. Nothing is timed: the budget of each evaluation bounds its work, and an input for which
-//! it does not would be noticed by how long this test takes.
+//! The targets are in `/fuzz`. No check measures time: the budget of each evaluation bounds its work, and a failure to
+//! do so shows in the duration of this test.
 
 #[path = "../corpus/cases.rs"]
 mod cases;

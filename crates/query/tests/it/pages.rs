@@ -7,7 +7,7 @@ fn item(json: &str) -> Value {
     parse_json(json.as_bytes()).expect("valid JSON")
 }
 
-/// One page over these items.
+/// Returns one page over these items.
 fn page(text: &str, items: &[Value], resume: Option<Resume>) -> Result<(Vec<String>, Option<Resume>), Fault> {
     let query = query::parse(text, &[], &Dialect::default()).expect("a query");
     let context = Context::new(0, 1);

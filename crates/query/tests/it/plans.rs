@@ -1,9 +1,8 @@
 //! Golden scripts of plans: what each query leaves to a client that talks to every partition on its own.
 //!
-//! A script is a transcript. Lines that start with `key`, `embedding`, `rows`, `#`, `>` or `@` are input; what follows
-//! a query up to the next empty line is its plan, and the test is that running the input writes exactly the
-//! transcript again. Only what differs from a plan without any work is written. `UPDATE_SCRIPTS=1 cargo test` writes what
-//! was found into the files instead, for a look at the difference.
+//! A script is a transcript, as `golden` describes it. Lines that start with `key`, `embedding`, `rows`, `#`, `>` or `@` are
+//! input; what follows a query up to the next empty line is its plan. Only what differs from a plan without any work is
+//! written. `UPDATE_GOLDEN=1 cargo test` writes what was found into the files.
 //!
 //! ```text
 //! key /tenant /user                       the partition key from here on; `key none` for a container without one
@@ -19,33 +18,13 @@
 //! ```
 
 use document::{HashVersion, PartitionKeyDefinition, PartitionKeyKind, Path, Value, parse_json};
+use golden::Transcript;
 use query::{Dialect, HybridInfo, HybridRows, Plan, QueryInfo, QueryRange, Work};
 
 #[test]
 fn plans_hold() {
-    for (name, script) in [
-        ("aggregates", include_str!("../plans/aggregates.txt")),
-        ("container", include_str!("../plans/container.txt")),
-        ("distinct", include_str!("../plans/distinct.txt")),
-        ("groups", include_str!("../plans/groups.txt")),
-        ("order", include_str!("../plans/order.txt")),
-        ("plain", include_str!("../plans/plain.txt")),
-        ("ranges", include_str!("../plans/ranges.txt")),
-        ("ranks", include_str!("../plans/ranks.txt")),
-        ("refusals", include_str!("../plans/refusals.txt")),
-        ("windows", include_str!("../plans/windows.txt")),
-    ] {
-        let written = Transcript::new().run(script);
-        if std::env::var_os("UPDATE_SCRIPTS").is_some() {
-            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
-            std::fs::write(folder.join(format!("{name}.txt")), &written).unwrap();
-            continue;
-        }
-        for (number, (expected, found)) in script.lines().zip(written.lines()).enumerate() {
-            assert_eq!(found, expected, "{name}.txt line {}; the whole:\n{written}", number + 1);
-        }
-        assert_eq!(written.lines().count(), script.lines().count(), "{name}.txt; the whole:\n{written}");
-    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans");
+    golden::check(folder, |script, transcript| State::new().run(&script.text, transcript));
 }
 
 #[test]
@@ -55,8 +34,26 @@ fn a_plan_in_json_has_every_member_that_clients_read() {
     let plan = query::plan(text, &[], &key, &Dialect::default(), HybridRows::Ordered).unwrap();
     let expected = r#"{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":"None","top":null,"offset":null,"limit":null,"orderBy":[],"orderByExpressions":[],"groupByExpressions":["c.a"],"groupByAliases":["a","n"],"aggregates":[],"groupByAliasToAggregateType":{"a":null,"n":"Count"},"rewrittenQuery":"SELECT [{\"item\": c.a}] AS groupByItems, {\"a\": c.a, \"n\": {\"item\": COUNT(1)}} AS payload\nFROM c\nWHERE (c.pk = \"x\")\nGROUP BY c.a","hasSelectValue":false,"dCountInfo":null,"hasNonStreamingOrderBy":false},"queryRanges":[{"min":"11E3F358618BE9AA5BAFF4C7C74F0716","max":"11E3F358618BE9AA5BAFF4C7C74F0716","isMinInclusive":true,"isMaxInclusive":true}],"hybridSearchQueryInfo":null}"#;
     assert_eq!(plan.to_value().to_json(), expected);
+}
 
-    let plan = Plan::pass_through(vec![QueryRange::all()]);
+#[test]
+fn a_plan_that_is_passed_through_still_says_whether_rows_are_bare_values() {
+    for (text, bare) in [
+        ("SELECT COUNTIF(c.a) AS n FROM c", false),
+        ("SELECT VALUE COUNTIF(c.a) FROM c", true),
+        ("SELECT TOP 3 VALUE c.a FROM c ORDER BY RANK FullTextScore(c.text, 'x')", true),
+    ] {
+        let plan = query::plan(text, &[], &key("/pk"), &Dialect::default(), HybridRows::Ordered).unwrap();
+        let Work::Merge(info) = plan.pass_through().work else { panic!("{text}") };
+        assert_eq!(*info, QueryInfo { has_select_value: bare, ..QueryInfo::default() }, "{text}");
+    }
+}
+
+#[test]
+fn a_passed_through_plan_in_json_leaves_the_client_nothing_to_do() {
+    let text = "SELECT COUNTIF(c.a) AS n FROM c";
+    let plan = query::plan(text, &[], &key("/pk"), &Dialect::default(), HybridRows::Ordered).unwrap();
+    let plan = plan.pass_through();
     let expected = r#"{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":"None","top":null,"offset":null,"limit":null,"orderBy":[],"orderByExpressions":[],"groupByExpressions":[],"groupByAliases":[],"aggregates":[],"groupByAliasToAggregateType":{},"rewrittenQuery":"","hasSelectValue":false,"dCountInfo":null,"hasNonStreamingOrderBy":false},"queryRanges":[{"min":"","max":"FF","isMinInclusive":true,"isMaxInclusive":false}],"hybridSearchQueryInfo":null}"#;
     assert_eq!(plan.to_value().to_json(), expected);
 }
@@ -87,22 +84,23 @@ fn a_rank_in_json_has_every_member_that_clients_read() {
     assert_eq!(info.get("componentQueryInfos").and_then(Value::as_array).map(<[Value]>::len), Some(2));
 }
 
-struct Transcript {
+/// What a script has set up so far, and the plan that is being written.
+struct State {
     key: PartitionKeyDefinition,
     dialect: Dialect,
     rows: HybridRows,
-    text: String,
+    answer: Vec<String>,
 }
 
-impl Transcript {
+impl State {
     fn new() -> Self {
-        Self { key: key("/pk"), dialect: Dialect::default(), rows: HybridRows::Ordered, text: String::new() }
+        Self { key: key("/pk"), dialect: Dialect::default(), rows: HybridRows::Ordered, answer: Vec::new() }
     }
 
-    fn run(mut self, script: &str) -> String {
+    fn run(mut self, script: &str, transcript: &mut Transcript) {
         let mut lines = script.lines().peekable();
         while let Some(line) = lines.next() {
-            self.write(line);
+            transcript.input(line);
             let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
             match command {
                 "key" => self.key = key(rest),
@@ -115,7 +113,7 @@ impl Transcript {
                 ">" => {
                     let mut parameters = Vec::new();
                     while let Some(parameter) = lines.next_if(|line| line.starts_with('@')) {
-                        self.write(parameter);
+                        transcript.input(parameter);
                         let (name, json) = parameter.split_once(' ').expect("a name and a value");
                         parameters.push((name.to_owned(), value(json)));
                     }
@@ -127,11 +125,12 @@ impl Transcript {
                         }
                         Err(error) => self.error(&error),
                     }
+                    transcript.answer(self.answer.drain(..));
                 }
-                _ => {}
+                "" | "#" => {}
+                _ => panic!("no part of a script: {line:?}"),
             }
         }
-        self.text
     }
 
     fn plan(&mut self, plan: &Plan) {
@@ -153,7 +152,7 @@ impl Transcript {
         }
     }
 
-    /// What a plan tells clients to send is itself a good query, once they have filled in what they know.
+    /// Checks that the rewritten query of a plan is valid once clients have filled in the placeholders.
     fn can_be_sent(&self, plan: &Plan, parameters: &[(String, Value)]) {
         let texts = match &plan.work {
             Work::Merge(info) => vec![&info.rewritten_query],
@@ -245,8 +244,7 @@ impl Transcript {
     }
 
     fn write(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
+        self.answer.extend(line.lines().map(str::to_owned));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Random queries over random items: nothing breaks, and whatever must agree agrees.
+//! Random queries over random items: no panic, and equivalent evaluations agree.
 
 use std::fmt::Write as _;
 
@@ -90,7 +90,7 @@ const OPERATORS: [&str; 22] = [
     "OR", "??", "LIKE",
 ];
 
-/// An expression over whatever `leaf` makes.
+/// Returns an expression over whatever `leaf` makes.
 fn expression(leaf: BoxedStrategy<String>) -> impl Strategy<Value = String> {
     let choose = |names: &'static [&'static str]| prop::sample::select(names);
     leaf.prop_recursive(3, 16, 3, move |inner| {
@@ -122,7 +122,7 @@ fn literal() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// An expression over an item and over `x`, an element of its list.
+/// Returns an expression over an item and over `x`, an element of its list.
 fn over_items() -> impl Strategy<Value = String> {
     let places = ["c.id", "c.a", "c.b", "c.l", "c.l[0]", "c.o.a", "c.o", "c", "c.missing"];
     let leaf =

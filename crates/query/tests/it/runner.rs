@@ -9,12 +9,12 @@ const NOW_MILLIS: u64 = 1_714_979_289_123;
 /// Work that a query of a test may do.
 const BUDGET: u64 = 2_000_000;
 
-/// The surroundings of a test.
+/// Returns the surroundings of a test.
 pub(crate) fn context() -> Context {
     Context::new(NOW_MILLIS, 1).with_budget(BUDGET)
 }
 
-/// All rows, found in several ways that must agree.
+/// Returns all rows, found in several ways that must agree.
 pub(crate) fn rows(query: &Query, items: &[Value]) -> Result<Vec<String>, Fault> {
     let items = if query.reads_items() { items } else { &[] };
     let trees: Vec<&dyn Row> = items.iter().map(|item| item as &dyn Row).collect();
@@ -62,7 +62,7 @@ fn pages(query: &Query, items: &[&dyn Row], page: usize) -> Result<Vec<String>, 
     }
 }
 
-/// The items in the order of `ORDER BY RANK`, if the query has one.
+/// Returns the items in the order of `ORDER BY RANK`, if the query has one.
 fn ranked<'i>(query: &Query, items: &[&'i dyn Row]) -> Result<Option<Vec<&'i dyn Row>>, Fault> {
     let context = context();
     let Some(mut ranking) = Ranking::of(query, &context) else { return Ok(None) };

@@ -1,7 +1,6 @@
 //! Golden scripts: what each query gives on a few items, or why it is refused.
 //!
-//! A script is a transcript: running its input writes exactly the same text again. `UPDATE_SCRIPTS=1 cargo test`
-//! writes what was found into the files instead, for a look at the difference.
+//! A script is a transcript, as `golden` describes it; `UPDATE_GOLDEN=1 cargo test` writes what was found into the files.
 //!
 //! ```text
 //! # a comment
@@ -26,80 +25,60 @@
 //! Every query runs over trees and over stored documents, in one page and in pages of one and of two rows, and all of
 //! that must agree.
 
-use std::fmt::Write as _;
-use std::path::Path;
-
 use document::{PartitionKeyDefinition, Value, parse_json};
-use query::{Access, Code, Dialect, Error};
+use golden::Transcript;
+use query::{Access, Code, Dialect, Error, Report};
 
 use crate::runner::{context, rows};
 
 #[test]
 fn scripts_hold() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    for file in files {
-        // The grammar has its own scripts, which the parser's tests run.
-        if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("grammar")) {
-            continue;
-        }
-        let script = std::fs::read_to_string(&file).unwrap();
-        let written = Transcript::default().run(&script);
-        if std::env::var_os("UPDATE_SCRIPTS").is_some() {
-            std::fs::write(&file, &written).unwrap();
-            continue;
-        }
-        let name = file.file_name().unwrap().to_string_lossy();
-        for (number, (expected, found)) in script.lines().zip(written.lines()).enumerate() {
-            assert_eq!(found, expected, "{name} line {}", number + 1);
-        }
-        assert_eq!(written.lines().count(), script.lines().count(), "{name}; the whole:\n{written}");
-    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    golden::check(folder, |script, transcript| State::default().run(&script.text, transcript));
 }
 
+/// What a script has set up so far.
 #[derive(Default)]
-struct Transcript {
+struct State {
     items: Vec<Value>,
     dialect: Dialect,
     key: Option<PartitionKeyDefinition>,
-    text: String,
 }
 
-impl Transcript {
-    fn run(mut self, script: &str) -> String {
+impl State {
+    fn run(mut self, script: &str, transcript: &mut Transcript) {
         let mut lines = script.lines().peekable();
         while let Some(line) = lines.next() {
             if self.setting(line) {
-                self.write(line);
+                transcript.input(line);
             } else if let Some(text) = line.strip_prefix("> ").or(line.strip_prefix("? ")) {
-                self.write(line);
+                transcript.input(line);
                 let mut text = text.to_owned();
                 while let Some(more) = lines.next_if(|line| line.starts_with("  ")) {
-                    self.write(more);
+                    transcript.input(more);
                     text = text + "\n" + more;
                 }
                 let mut parameters = Vec::new();
                 while let Some(parameter) = lines.next_if(|line| line.starts_with('@')) {
-                    self.write(parameter);
+                    transcript.input(parameter);
                     let (name, json) = parameter.split_once(' ').expect("a name and a value");
                     parameters.push((name.to_owned(), value(json)));
                 }
                 while lines.next_if(|line| !line.is_empty()).is_some() {}
-                if line.starts_with('>') {
-                    self.query(&text, &parameters);
+                let is_query = line.starts_with('>');
+                transcript.answer(if is_query {
+                    self.query(&text, &parameters)
                 } else {
-                    self.filter(&text, &parameters);
-                }
+                    self.filter(&text, &parameters)
+                });
             } else if let Some((expression, _)) = line.rsplit_once("=>") {
                 let expression = expression.trim_end();
                 let value = self.value_of(expression);
-                self.write(&format!("{expression} => {value}"));
+                transcript.answer([format!("{expression} => {value}")]);
             } else {
                 panic!("no part of a script: {line:?}");
             }
         }
-        self.text
     }
 
     /// Takes a line that says what there is.
@@ -126,71 +105,65 @@ impl Transcript {
         true
     }
 
-    fn query(&mut self, text: &str, parameters: &[(String, Value)]) {
+    fn query(&self, text: &str, parameters: &[(String, Value)]) -> Vec<String> {
         let query = match query::parse(text, parameters, &self.dialect) {
             Ok(query) => query,
-            Err(error) => return self.write(describe_error(&error).trim_end()),
+            Err(error) => return describe_error(&error),
         };
-        match rows(&query, &self.items) {
-            Ok(rows) if rows.is_empty() => self.write("none"),
-            Ok(rows) => rows.iter().for_each(|row| self.write(row)),
-            Err(fault) => self.write(&format!("fault {fault}")),
-        }
+        let mut lines = match rows(&query, &self.items) {
+            Ok(rows) if rows.is_empty() => vec!["none".to_owned()],
+            Ok(rows) => rows,
+            Err(fault) => vec![format!("fault {fault}")],
+        };
         if let Some(key) = &self.key {
-            let access = describe_access(&query.access(key));
-            self.write(&format!("access {access}"));
+            lines.push(format!("access {}", describe_access(&query.access(key))));
         }
+        lines
     }
 
-    fn filter(&mut self, text: &str, parameters: &[(String, Value)]) {
+    fn filter(&self, text: &str, parameters: &[(String, Value)]) -> Vec<String> {
         match query::parse_filter(text, parameters, query::Surface::Globe) {
             Ok(query) => {
                 let matching = self.items.iter().filter(|item| query.matches(*item, &context()));
                 let ids: Vec<_> =
                     matching.map(|item| item.get("id").and_then(Value::as_str).expect("an id")).collect();
-                self.write(&if ids.is_empty() { "none".to_owned() } else { ids.join(" ") });
+                vec![if ids.is_empty() { "none".to_owned() } else { ids.join(" ") }]
             }
-            Err(error) => self.write(describe_error(&error).trim_end()),
+            Err(error) => describe_error(&error),
         }
     }
 
-    /// The value of an expression, for each item if it names the item.
+    /// Returns the value of an expression, for each item if it names the item.
     fn value_of(&self, expression: &str) -> String {
         let over_items = !self.items.is_empty() && expression.contains("c.") || expression.contains("c[");
         let from = if over_items { " FROM c" } else { "" };
         let text = format!("SELECT [{expression}]{from}");
         let query = match query::parse(&text, &[], &self.dialect) {
             Ok(query) => query,
-            Err(error) => return describe_error(&error).trim_end().replace('\n', " "),
+            Err(error) => return describe_error(&error).join(" "),
         };
         let values = rows(&query, &self.items)
             .map(|rows| rows.iter().map(|row| show_value(&value(row))).collect::<Vec<_>>().join(" | "));
         values.unwrap_or_else(|fault| format!("fault {fault}"))
     }
-
-    fn write(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
-    }
 }
 
-/// The value inside `{"$1":[value]}`.
+/// Returns the value inside `{"$1":[value]}`.
 fn show_value(row: &Value) -> String {
     let values = row.get("$1").and_then(Value::as_array).expect("an array");
     values.first().map_or("undefined".to_owned(), Value::to_json)
 }
 
-fn describe_error(error: &Error) -> String {
-    let mut text = String::new();
-    for report in error.reports() {
+fn describe_error(error: &Error) -> Vec<String> {
+    let describe = |report: &Report| {
         let place = report.location.map(|(start, end)| format!("{start}..{end} ")).unwrap_or_default();
         let code = match report.code {
             Code::Text(code) => code.to_owned(),
             Code::Number(code) => code.to_string(),
         };
-        writeln!(text, "error {place}{code} {}", report.message).expect("texts take all text");
-    }
-    text
+        format!("error {place}{code} {}", report.message)
+    };
+    error.reports().iter().map(describe).collect()
 }
 
 fn describe_access(access: &Access) -> String {

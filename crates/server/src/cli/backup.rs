@@ -1,7 +1,7 @@
-//! `bolide backup`: everything in one file, as of one instant.
+//! `bolide backup`: everything in one file, as of one snapshot.
 //!
-//! The file has its name only once it is whole and on disk. A backup that broke off cannot be continued: it is of one
-//! snapshot, which is gone with it.
+//! The file gets its name only once it is complete and on disk. An interrupted backup cannot be resumed: its snapshot
+//! is gone.
 
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use crate::client::{Client, Endpoint, Payload};
 use crate::files::create_private;
 use crate::settings::{Origin, Settings};
 
-/// Where it goes.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// The file to write; it must not exist.
+    /// The file to write; must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 }
 
-/// Takes a backup, and reads it back.
+/// Takes a backup, and verifies it by reading it back.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let (to, partial) = (&request.to, with_suffix(&request.to, ".partial"));
     if to.exists() {
-        bail!("'{}' exists already: name another file", to.display());
+        bail!("'{}' already exists: name another file", to.display());
     }
     let written = write_file(&partial, |file| match settings.origin("data") {
         Origin::CommandLine => from_directory(settings, file),
@@ -71,7 +71,7 @@ fn from_directory(settings: &Settings, file: &mut dyn Write) -> Result<()> {
     store.close().with_context(|| format!("cannot close '{}'", path.display())).and(written)
 }
 
-/// The backup of a running server, as it comes.
+/// Streams the backup of a running server.
 fn from_server(settings: &Settings, file: &mut dyn Write) -> Result<()> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
     let store = client.get_json("/_bolide/status")?;
@@ -88,23 +88,23 @@ fn from_server(settings: &Settings, file: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// How much there will be is not known before. The tables are about as large; what they do not hold yet, or hold in less room,
-/// is shown without saying of how much.
+/// The total is not known beforehand. The tables are about as large; data that they do not hold yet, or hold
+/// compressed, is shown without a total.
 fn show(bar: &mut Bar, done: u64, estimate: u64) {
     bar.at(done, if done > estimate { 0 } else { estimate }, &format!("{} MiB", done >> 20));
 }
 
-/// Makes a file of what `pour` writes, on disk when it returns.
+/// Creates a file with what `pour` writes; it is on disk on return.
 fn write_file(path: &Path, pour: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let file = create_private(path).with_context(|| format!("cannot make '{}'", path.display()))?;
+    let file = create_private(path).with_context(|| format!("cannot create '{}'", path.display()))?;
     let mut buffered = std::io::BufWriter::new(file);
     pour(&mut buffered)?;
     let sync = || buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all();
     sync().with_context(|| format!("cannot write '{}'", path.display()))
 }
 
-/// Reads a backup to its end: it is what was written, and all of it.
-#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+/// Reads a backup to its end and verifies that it is complete and undamaged.
+#[expect(clippy::disallowed_methods, reason = "the server accesses files")]
 pub(super) fn verify(path: &Path) -> Result<Contents> {
     let name = || format!("'{}'", path.display());
     let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", name()))?;

@@ -1,13 +1,13 @@
-//! How far a long command has come: a bar on a terminal, a line for each tenth elsewhere. Always on standard error.
+//! The progress of a long command: a bar on a terminal, a line for each tenth elsewhere. Always on standard error.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Less than this is done before anybody looks.
+/// The amount of work below which no line is printed.
 const WORTH_A_LINE: u64 = 10_000;
 
-/// What is shown where it is known how much there is to do, and where it is not.
+/// The bar where the total is known, and where it is not.
 const MEASURED: &str = "{prefix} [{bar:30}] {percent:>3} % {msg}";
 const UNMEASURED: &str = "{prefix} {spinner} {msg}";
 
@@ -16,7 +16,7 @@ pub(super) struct Bar {
     what: &'static str,
     shown: Option<ProgressBar>,
     is_measured: bool,
-    /// The last tenth that was told.
+    /// The last tenth that was printed.
     tenth: u64,
 }
 
@@ -37,7 +37,7 @@ impl Bar {
         }
     }
 
-    /// So much of so much is done, 0 if that is not known, and it is at this place now.
+    /// Shows that `done` of `of` is finished, 0 if the total is unknown, and the current place.
     pub(super) fn at(&mut self, done: u64, of: u64, place: &str) {
         if of == 0 && self.shown.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! `bolide cert`: the root certificate that clients should trust, and how each platform is told to.
+//! `bolide cert`: the root certificate that clients should trust, and how to install it on each platform.
 
 use std::process::ExitCode;
 
@@ -8,15 +8,15 @@ use crate::config;
 use crate::settings::Settings;
 use crate::tls::{self, Root};
 
-/// What is wanted of the certificate.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Print the certificate itself, PEM.
+    /// Print the certificate itself, in PEM
     #[arg(long)]
     pem: bool,
 }
 
-/// A platform and what makes it trust a file; `{root}` stands for the root.
+/// A platform and the commands that make it trust a file; `{root}` stands for the root.
 struct Platform {
     name: &'static str,
     how: &'static [&'static str],
@@ -53,10 +53,10 @@ const PLATFORMS: &[Platform] = &[
     Platform { name: "curl", how: &["curl --cacert {root} https://localhost:8081/alive"] },
 ];
 
-/// Tells of the root; nothing is changed.
+/// Prints the root; changes nothing.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let config = config::resolve(settings)?;
-    let root = tls::root(&config.certificate, &config.place)?;
+    let root = tls::root(&config.certificate, &config.location)?;
     if request.pem {
         print!("{}", root.pem);
     } else {
@@ -69,7 +69,7 @@ fn instructions(root: &Root) -> String {
     let path = root.path.as_deref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     let path = path.map(|path| path.display().to_string()).unwrap_or_default();
     let mut text = format!(
-        "The root certificate is {path}\nA running server gives it to everybody as /_explorer/emulator.pem\n"
+        "The root certificate is {path}\nA running server serves it as /_explorer/emulator.pem, without a key\n"
     );
     let plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     let path = if plain { path } else { format!("'{path}'") };

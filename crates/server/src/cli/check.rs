@@ -1,4 +1,4 @@
-//! `bolide check`: is everything in a data directory as its items and its catalog call for, and the repair of what is not.
+//! `bolide check`: whether a data directory is consistent with its items and its catalog, and its repair.
 
 use std::process::ExitCode;
 
@@ -10,16 +10,16 @@ use super::bar::Bar;
 use super::offline;
 use crate::settings::Settings;
 
-/// What is to be done.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Write anew what follows from the items: entries by id, unique keys, queues, indexes, counters, notes. What follows from
-    /// nothing else is told and left as it is. Take a backup or a copy of the directory before.
+    /// Rebuild everything derived from the items: entries by id, unique keys, queues, indexes, counters, records. Other
+    /// findings are reported and left as they are. Take a backup or a copy of the directory first
     #[arg(long)]
     repair: bool,
 }
 
-/// Ends with 0 if everything is in order, by now, and with 1 if something is not.
+/// Exits with status 0 if everything is in order, possibly after the repair, and with 1 otherwise.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let (store, path) = offline::open(settings)?;
     let mut bar = Bar::new("checking");
@@ -36,7 +36,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     closed?;
     if let Some((before, repaired)) = repaired {
         tell(&before);
-        println!("{repaired} of {} findings were repaired; what is left:", before.found());
+        println!("repaired {repaired} of {} findings; left:", before.found());
     }
     tell(&left);
     println!("{}", summary(&left));
@@ -50,16 +50,16 @@ fn tell(report: &Report) {
     let untold = report.found() - report.told.len() as u64;
     if untold > 0 {
         let counts = report.counts.iter().map(|(subject, (found, _))| format!("{found} {}", subject.name()));
-        println!("and {untold} more; in all: {}", counts.collect::<Vec<_>>().join(", "));
+        println!("and {untold} more; total: {}", counts.collect::<Vec<_>>().join(", "));
     }
     for what in &report.unchecked {
-        println!("not compared before that is repaired: {what}");
+        println!("not checked until that is repaired: {what}");
     }
 }
 
 fn summary(report: &Report) -> String {
     let Report { items, entries, .. } = report;
-    let looked_at = format!("{items} items and {entries} entries were looked at");
+    let looked_at = format!("checked {items} items and {entries} entries");
     match (report.found(), report.repairable()) {
         (0, _) => format!("{looked_at}: everything is in order"),
         (found, 0) => format!("{looked_at}: {found} findings, none of which can be repaired"),

@@ -1,4 +1,5 @@
-//! `bolide clock`: what time it is for a running server, and what to do when its clock is suspect (T34). Ends with 1 while it is.
+//! `bolide clock`: the time of a running server, and decisions about a suspect clock (T34). Exits with status 1 while
+//! it is suspect.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -8,15 +9,15 @@ use document::{Object, Value};
 
 use super::status::{at, number};
 use crate::client::{Client, Endpoint};
-use crate::figures::{date, span};
+use crate::format::{date, span};
 use crate::settings::Settings;
 
 const PATH: &str = "/_bolide/clock";
 
-/// What is wanted of the clock.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Print JSON.
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -25,18 +26,18 @@ pub(crate) struct Request {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
-    /// Believe the time to which a suspect clock has leapt: what has expired by it is purged.
+    /// Accept the time to which a suspect clock has leapt: items that have expired by it are purged
     Accept,
-    /// Do not believe it: time goes on from the last that was trusted, and what only the leap called expired lives.
+    /// Reject it: time continues from the last trusted one, and items that expired only because of the leap stay
     Reject,
-    /// Move the clock forward, on a server that was started with --test-clock.
+    /// Advance the clock of a server started with --test-clock
     Advance {
-        /// By how many seconds; the clock never goes back.
+        /// By how many seconds; the clock never goes back
         seconds: u64,
     },
 }
 
-/// Tells the time, or does what is asked for and tells what that came to.
+/// Prints the time, or performs the task and prints its result.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
     let before = client.get_json(PATH)?;
@@ -66,32 +67,32 @@ fn told(client: &mut Client, wish: &str, value: impl Into<Value>) -> Result<Valu
     client.post_json(PATH, &Value::Object(body))
 }
 
-/// A count as JSON has it; what is beyond is refused by the server as it is.
+/// Converts a count to JSON; the server refuses numbers that are too large.
 fn count(number: u64) -> Value {
     Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// What a task came to; `leap` is what made the clock suspect before it.
+/// Describes the result of a task; `leap` is what made the clock suspect before it.
 fn done(task: &Task, leap: Option<&str>) -> String {
     let text = match (task, leap) {
         (Task::Advance { seconds }, _) => {
-            return format!("the clock was moved forward by {}", span(*seconds));
+            return format!("advanced the clock by {}", span(*seconds));
         }
-        (Task::Accept | Task::Reject, None) => "the clock is not suspect; nothing was changed",
-        (Task::Accept, Some("behind")) => "the system clock is accepted; time slows down until they agree",
-        (Task::Accept, Some(_)) => "the new time is accepted; what has expired by it is purged",
-        (Task::Reject, Some("behind")) => "the system clock is rejected; time goes on without it",
-        (Task::Reject, Some(_)) => "the leap is rejected; time goes on from the last trusted one",
+        (Task::Accept | Task::Reject, None) => "the clock is not suspect; nothing changed",
+        (Task::Accept, Some("behind")) => "accepted the system clock; time slows down until they agree",
+        (Task::Accept, Some(_)) => "accepted the new time; items that have expired by it are purged",
+        (Task::Reject, Some("behind")) => "rejected the system clock; time continues without it",
+        (Task::Reject, Some(_)) => "rejected the leap; time continues from the last trusted one",
     };
     text.to_owned()
 }
 
-/// What keeps the server from trusting its machine's clock.
+/// Returns why the server does not trust its machine's clock.
 fn suspicion(clock: &Value) -> Option<&Value> {
     at(clock, &["suspect"]).filter(|suspect| !suspect.is_null())
 }
 
-/// Why it does not, in the server's words.
+/// Returns the reason in the server's words.
 pub(super) fn reason(suspect: &Value) -> &str {
     at(suspect, &["reason"]).and_then(Value::as_str).unwrap_or("the system clock has leapt")
 }
@@ -104,8 +105,8 @@ fn described(clock: &Value) -> String {
     if at(clock, &["testClock"]) == Some(&Value::Bool(true)) {
         let advanced = span(number(clock, &["advancedSeconds"]));
         let stopped = at(clock, &["stopped"]) == Some(&Value::Bool(true));
-        let stopped = if stopped { "; it stands still until it is moved" } else { "" };
-        let _ = writeln!(text, "test clock  moved forward by {advanced} in all{stopped}");
+        let stopped = if stopped { "; it stands still until it is advanced" } else { "" };
+        let _ = writeln!(text, "test clock  advanced by {advanced} in total{stopped}");
     }
     let Some(suspect) = suspicion(clock) else { return text };
     let _ = writeln!(text, "trusted     {}", date(number(clock, &["trusted"])));
@@ -140,9 +141,9 @@ SUSPECT     at its start the server found the system clock 115 d 17 h ahead: it 
         let well = r#"{"now":1700000000,"testClock":true,"advancedSeconds":3600,"trusted":1700000000,"suspect":null}"#;
         assert_eq!(
             shown(well),
-            "now         2023-11-14 22:13:20 UTC\ntest clock  moved forward by 1 h in all\n"
+            "now         2023-11-14 22:13:20 UTC\ntest clock  advanced by 1 h in total\n"
         );
         let stopped = well.replace("true,", "true,\"stopped\":true,");
-        assert!(shown(&stopped).ends_with("1 h in all; it stands still until it is moved\n"));
+        assert!(shown(&stopped).ends_with("1 h in total; it stands still until it is advanced\n"));
     }
 }

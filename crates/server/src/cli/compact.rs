@@ -1,4 +1,4 @@
-//! `bolide compact`: the files of a data directory, rewritten without what was removed.
+//! `bolide compact`: rewrites the files of a data directory without removed data.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,11 +10,11 @@ use super::bar::Bar;
 use super::offline;
 use crate::settings::Settings;
 
-/// Nothing beside the directory.
+/// Arguments of the command: none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {}
 
-/// Rewrites all tables, and says what that came to.
+/// Rewrites all tables, and prints the sizes before and after.
 pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
     let before = directory_bytes(&offline::directory(settings)?);
     let (store, path) = offline::open(settings)?;
@@ -35,7 +35,8 @@ pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Bytes that the files of a directory take. The journal is allocated in advance: what it has no blocks for does not count.
+/// Returns the bytes used by the files of a directory. The journal is allocated in advance: its sparse parts do not
+/// count.
 fn directory_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(path) else { return 0 };

@@ -1,4 +1,4 @@
-//! `bolide completions`: what a shell needs to complete commands, options and their values.
+//! `bolide completions`: a script for completing commands, options and their values in a shell.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -8,15 +8,15 @@ use clap_complete::Shell;
 
 use crate::settings::Settings;
 
-/// For whom.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// The shell that is to complete.
+    /// The shell to generate the script for
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Prints the script; where each shell looks for it is told in docs/configuration.md.
+/// Prints the script; docs/configuration.md describes where each shell looks for it.
 pub(crate) fn run(request: &Request, _settings: &Settings) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(request.shell, &mut super::described(), super::NAME, &mut script);

@@ -8,14 +8,14 @@ use anyhow::Result;
 use crate::config;
 use crate::settings::{Group, Kind, Setting, Settings, TABLE};
 
-/// What stands in place of a secret.
+/// The text shown in place of a secret.
 const HIDDEN: &str = "<hidden>";
 
-/// All that matters is in the settings.
+/// Arguments of the command: none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {}
 
-/// Prints, and then says what is wrong with it, if anything is.
+/// Prints the configuration, and then what is wrong with it.
 pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
     super::remark(settings);
     print!("{}", describe(settings));
@@ -23,7 +23,7 @@ pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file that says the same, but for secrets. What has no value stands there as a comment.
+/// Returns a file with the same settings, except for secrets. Settings without a value are comments.
 fn describe(settings: &Settings) -> String {
     let mut text = String::new();
     for group in Group::ALL {
@@ -50,7 +50,7 @@ fn line(setting: &Setting, settings: &Settings) -> String {
     }
 }
 
-/// A TOML string.
+/// Formats a TOML string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! `bolide keys`: which keys a running server's account has, and new ones in their place.
+//! `bolide keys`: lists the account keys of a running server, and generates new ones.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -12,15 +12,15 @@ use crate::settings::Settings;
 
 const PATH: &str = "/_bolide/keys";
 
-/// What is wanted of the keys.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Make a new key in the place of this one and print it; it is not shown again. The old one is refused from then on.
+    /// Generate a new key of this kind and print it; it is not shown again. The old one is refused from then on
     #[arg(long, value_name = "KIND", value_parser = Kind::ALL.map(Kind::name))]
     regenerate: Option<String>,
 }
 
-/// Tells of the keys, or changes one.
+/// Lists the keys, or replaces one.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
     match &request.regenerate {
@@ -28,7 +28,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
             let mut body = Object::new();
             body.insert("regenerate", kind.as_str());
             let made = client.post_json(PATH, &Value::Object(body))?;
-            let key = made.get("key").and_then(Value::as_str).context("the server tells no key")?;
+            let key = made.get("key").and_then(Value::as_str).context("the server returned no key")?;
             println!("{key}");
         }
         None => print!("{}", listed(&client.get_json(PATH)?)),
@@ -36,16 +36,16 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for each kind of key.
+/// Formats a line for each kind of key.
 fn listed(keys: &Value) -> String {
     let mut text = format!("{:<19}{:<11}{:<24}FINGERPRINT\n", "KEY", "RIGHT", "ORIGIN");
     for kind in Kind::ALL {
         let member = |name: &str| keys.get(kind.name()).and_then(|key| key.get(name)).and_then(Value::as_str);
         let origin = match (member("origin"), member("setting")) {
             (Some(_), Some(setting)) => format!("setting {setting}"),
-            (Some("wellKnown"), None) => "everybody knows it".to_owned(),
-            (Some(_), None) => "made by the server".to_owned(),
-            (None, _) => "there is none".to_owned(),
+            (Some("wellKnown"), None) => "public".to_owned(),
+            (Some(_), None) => "generated".to_owned(),
+            (None, _) => "not set".to_owned(),
         };
         let (right, fingerprint) = (member("right").unwrap_or("-"), member("fingerprint").unwrap_or("-"));
         let _ = writeln!(text, "{:<19}{right:<11}{origin:<24}{fingerprint}", kind.name());
@@ -66,9 +66,9 @@ mod tests {
         let expected = "\
 KEY                RIGHT      ORIGIN                  FINGERPRINT
 primary            readWrite  setting key-file        1c1185e0
-secondary          readWrite  made by the server      aabbccdd
-primaryReadonly    -          there is none           -
-secondaryReadonly  -          there is none           -
+secondary          readWrite  generated               aabbccdd
+primaryReadonly    -          not set                 -
+secondaryReadonly  -          not set                 -
 ";
         assert_eq!(text, expected);
     }

@@ -1,4 +1,4 @@
-//! `bolide man`: the manual, in the form that `man` reads.
+//! `bolide man`: the manual pages.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use clap_mangen::Man;
 
 use crate::settings::Settings;
 
-/// Where to.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Write the pages of all commands into this directory, which must exist; without it the first is printed.
+    /// Write the pages of all commands to this directory, which must exist. Default: print the main page
     directory: Option<PathBuf>,
 }
 
-/// Prints or writes.
+/// Prints or writes the pages.
 pub(crate) fn run(request: &Request, _settings: &Settings) -> Result<ExitCode> {
-    // Its page would be a page about pages.
+    // The help command needs no page of its own.
     let command = super::described().disable_help_subcommand(true);
     if let Some(directory) = &request.directory {
         clap_mangen::generate_to(command, directory)

@@ -1,6 +1,6 @@
-//! The command line: one table of commands, one file each, and the settings of the other table as options of all.
+//! The command line: one table of commands, one file each, and the table of settings as options of all commands.
 //!
-//! A command that could not be done ends with 2; 1 is for one that was done and found something wrong.
+//! Exit status 2 means that the command failed; 1 that it succeeded and found a problem.
 
 mod backup;
 mod bar;
@@ -39,18 +39,18 @@ const ABOUT: &str =
 const AFTER_HELP: &str = "Every option can also be set in the environment (--test-clock is BOLIDE_TEST_CLOCK) or in the \
                           configuration file (test-clock = true). The command line wins, then the environment.";
 
-/// One command.
+/// A command.
 struct Subcommand {
     name: &'static str,
     about: &'static str,
-    /// The settings that it uses. Others stand in the environment and in the file for the sake of other commands; on the command
+    /// The settings that it uses. The environment and the file may contain settings of other commands; on the command
     /// line they can only be a mistake.
     groups: &'static [Group],
     arguments: fn(clap::Command) -> clap::Command,
     run: fn(&ArgMatches, &Settings) -> Result<ExitCode>,
 }
 
-/// The row of a file here: its `Request` are the arguments, its `run` does it.
+/// Makes a row from a module: its `Request` has the arguments, its `run` executes the command.
 macro_rules! command {
     ($name:literal, $module:ident, $groups:expr, $about:literal) => {
         Subcommand {
@@ -67,46 +67,46 @@ macro_rules! command {
 
 use Group::{Access, Client, Logging, Source, Storage, Time};
 
-/// What a tool needs to know that talks to a running server.
+/// The settings of a tool that talks to a running server.
 const ONLINE: &[Group] = &[Source, Access, Logging, Client];
 
-/// What a tool needs to know that opens a data directory itself.
+/// The settings of a tool that opens a data directory itself.
 const OFFLINE: &[Group] = &[Source, Storage, Time, Logging];
 
-/// Every command.
+/// All commands.
 #[rustfmt::skip]
 static COMMANDS: &[Subcommand] = &[
-    command!("serve", serve, &Group::ALL, "Run the server; this is what happens without a command, too"),
+    command!("serve", serve, &Group::ALL, "Run the server (the default command)"),
     command!("config", config, &Group::ALL,
-        "Print the effective configuration as TOML, with the origin of each value, and check it"),
+        "Show the effective settings as TOML and where each comes from, and check them"),
     command!("cert", cert, &[Source, Storage, Access, Logging],
-        "Print where the root certificate is and how each platform is told to trust it"),
+        "Show the root certificate and how to trust it on each platform"),
     command!("export", export, ONLINE,
-        "Write the living items of containers and collections into files: JSON lines, JSON arrays, BSON dumps"),
+        "Export the items of containers and collections that have not expired to files: JSON lines, JSON arrays or BSON dumps"),
     command!("import", import, ONLINE,
-        "Write items out of such files, or of those of other tools, into containers and collections"),
-    command!("keys", keys, ONLINE, "Tell which keys a running server's account has, or have a new one made"),
+        "Import items from files of 'bolide export' or other tools into containers and collections"),
+    command!("keys", keys, ONLINE, "List the account keys of a running server, or regenerate one"),
     command!("status", status, ONLINE,
-        "Tell how a running server is: readiness, clock, store, purge, containers; ends with 1 if something is not well"),
-    command!("top", top, ONLINE, "Watch a running server: requests, latency, purge, containers, each second anew"),
-    command!("ttl", ttl, ONLINE, "Report and forecast what expires, try another TTL, hold items, steer the purge"),
+        "Show server health: readiness, clock, store, purge, containers; exits with status 1 if unhealthy"),
+    command!("top", top, ONLINE, "Watch a running server: requests, latency, purge, containers"),
+    command!("ttl", ttl, ONLINE, "Report and forecast expiry, try another TTL, hold items, control the purge"),
     command!("clock", clock, ONLINE,
-        "Tell the time of a running server, accept or reject that of a suspect clock, move a test clock forward; ends with 1 if it is suspect"),
+        "Show the clock of a running server, accept or reject a suspect one, advance a test clock; exits with status 1 if it is suspect"),
     command!("check", check, OFFLINE,
-        "Inspect a data directory that no server has open, and with --repair mend what follows from its items"),
+        "Check the integrity of a data directory that no server has open, and with --repair rebuild what is derived from its items"),
     command!("backup", backup, &[Source, Storage, Access, Time, Logging, Client],
-        "Keep everything that a running server has, or a data directory named with --data, in one file, as of one instant"),
+        "Back up a running server, or a data directory named with --data, to one file, as of one instant"),
     command!("restore", restore, OFFLINE,
-        "Make a data directory of a backup"),
+        "Restore a backup to a new data directory"),
     command!("compact", compact, OFFLINE,
-        "Rewrite the files of a data directory that no server has open without what was removed"),
+        "Rewrite the files of a data directory that no server has open without removed data"),
     command!("verify-log", verify_log, OFFLINE,
-        "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
-    command!("completions", completions, &[], "Print what a shell needs to complete commands and options"),
+        "Verify a deletion record: an exported one, or those of a data directory named with --data"),
+    command!("completions", completions, &[], "Print a completion script for a shell"),
     command!("man", man, &[], "Print the manual page, or write those of all commands"),
 ];
 
-/// Does what the command line says.
+/// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
@@ -124,46 +124,44 @@ pub(crate) fn run() -> ExitCode {
 fn perform(matches: &ArgMatches) -> Result<ExitCode> {
     let (name, arguments) = matches.subcommand().unwrap_or((COMMANDS[0].name, matches));
     let command = COMMANDS.iter().find(|command| command.name == name);
-    let command = command.expect("clap knows the commands of the table only");
+    let command = command.expect("clap knows only the commands of the table");
     refuse_what_is_not_used(command, matches)?;
     let settings = Settings::load(given(matches), &environment())?;
     logging::begin(&settings)?;
     (command.run)(arguments, &settings)
 }
 
-/// An option that changes nothing is one from which something was expected.
+/// Refuses options that the command does not use: the user expects an effect from them.
 fn refuse_what_is_not_used(command: &Subcommand, matches: &ArgMatches) -> Result<()> {
     let unused =
         TABLE.iter().find(|setting| is_given(matches, setting) && !command.groups.contains(&setting.group));
     if let Some(setting) = unused {
         let (option, command) = (setting.name, command.name);
-        bail!(
-            "--{option} has no meaning for 'bolide {command}': 'bolide {command} --help' lists what it takes"
-        );
+        bail!("'bolide {command}' does not use --{option}: see 'bolide {command} --help'");
     }
     Ok(())
 }
 
-/// Tells what is odd about where the settings come from.
+/// Logs warnings about the sources of the settings.
 fn remark(settings: &Settings) {
     for remark in settings.remarks() {
         tracing::warn!("{remark}");
     }
 }
 
-/// Variables that are no Unicode are none of ours.
+/// Variables that are not Unicode cannot be settings.
 fn environment() -> Vec<(String, String)> {
     let variables = std::env::vars_os();
     variables.filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
 }
 
-/// The command line as clap sees it.
+/// Returns the command line for clap.
 fn command() -> clap::Command {
     command_with(option)
 }
 
-/// The same for people and their shells. What texts may be is not told to clap otherwise, because a wrong one shall be
-/// refused in the same words wherever it came from.
+/// Returns the command line for help, shells and manual pages, with the possible values. Clap does not validate them
+/// otherwise, so that a wrong value is refused with the same message wherever it comes from.
 fn described() -> clap::Command {
     command_with(|setting| match setting.kind {
         Kind::Choice(choices) => {
@@ -186,7 +184,7 @@ fn command_with(option: fn(&'static Setting) -> Arg) -> clap::Command {
         .args(TABLE.iter().map(option))
 }
 
-/// A setting as an option.
+/// Returns a setting as an option.
 fn option(setting: &'static Setting) -> Arg {
     let default = setting.default.map(|default| format!(" [default: {default}]")).unwrap_or_default();
     let arg = Arg::new(setting.name)
@@ -194,6 +192,7 @@ fn option(setting: &'static Setting) -> Arg {
         .global(true)
         .help_heading(setting.group.title())
         .help(format!("{}{}{default}", setting.help, choices(setting)));
+    let arg = setting.former_name().into_iter().fold(arg, Arg::alias);
     match setting.value_name() {
         None => arg.action(ArgAction::SetTrue),
         Some("FILE") => arg.value_name("FILE").value_hint(ValueHint::FilePath),
@@ -209,7 +208,7 @@ fn choices(setting: &Setting) -> String {
     }
 }
 
-/// The settings on the command line, before a command or behind it.
+/// Returns the settings on the command line, before or after a command.
 fn given(matches: &ArgMatches) -> Layer {
     let text = |setting: &'static Setting| {
         is_given(matches, setting).then(|| match setting.kind {
@@ -232,6 +231,13 @@ mod tests {
     fn clap_finds_nothing_wrong_with_the_tables() {
         command().debug_assert();
         described().debug_assert();
+    }
+
+    #[test]
+    fn a_former_name_is_an_option() {
+        let line = ["bolide", "--max-strangers", "7"];
+        let settings = Settings::load(given(&command().get_matches_from(line)), &[]).unwrap();
+        assert_eq!(settings.number("max-unauthenticated-connections"), 7);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Data directories that a tool opens itself: no server may have them open meanwhile.
+//! Data directories opened by a tool itself: no server may have them open at the same time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, Error, TestClock, Wa
 use crate::serve;
 use crate::settings::Settings;
 
-/// The directory that the settings name.
+/// Returns the directory named by the settings.
 pub(super) fn directory(settings: &Settings) -> Result<PathBuf> {
     match settings.one_of(&["data", "memory"])? {
         Some(("memory", _)) => bail!("what is in memory has no data directory: name one with --data"),
@@ -17,12 +17,12 @@ pub(super) fn directory(settings: &Settings) -> Result<PathBuf> {
     }
 }
 
-/// How it is opened, with the machine's clock.
+/// Returns the options to open it with the machine's clock.
 pub(super) fn options(settings: &Settings, path: &Path) -> EmbeddedOptions {
     options_at(settings, path, serve::clock())
 }
 
-/// The same with another clock.
+/// Returns the options to open it with another clock.
 pub(super) fn options_at(settings: &Settings, path: &Path, clock: Arc<dyn WallClock>) -> EmbeddedOptions {
     let mut clock = ClockOptions::new(clock);
     clock.test_clock = TestClock::running(settings.flag("test-clock"));
@@ -34,7 +34,7 @@ pub(super) fn options_at(settings: &Settings, path: &Path, clock: Arc<dyn WallCl
     options
 }
 
-/// Opens a store that is there.
+/// Opens an existing store.
 pub(super) fn open(settings: &Settings) -> Result<(EmbeddedStore, PathBuf)> {
     let path = directory(settings)?;
     if !path.join("bolide.store").is_file() && !path.join("keyspaces").is_dir() {

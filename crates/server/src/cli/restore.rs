@@ -1,7 +1,7 @@
-//! `bolide restore`: a data directory made of a backup.
+//! `bolide restore`: makes a data directory from a backup.
 //!
-//! The backup is read to its end before the first byte is written, and the directory is read back afterwards. All of that
-//! happens at the backup's own time: the restored store goes on from there (T13).
+//! The backup is read to its end before the first byte is written, and the directory is verified afterwards. All of
+//! that happens at the backup's own time: the restored store continues from there (T13).
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use super::bar::Bar;
 use super::offline;
 use crate::settings::{Origin, Settings};
 
-/// What is restored, and how.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// The backup.
+    /// The backup file
     file: PathBuf,
-    /// Turn expiry off in every container and collection as of the backup's own time: what lived then lives on, however old
-    /// it is by now; what was dead then stays dead.
+    /// Turn expiry off in every container and collection as of the backup's own time: items that had not expired then
+    /// are kept, however old they are now; items that had expired stay expired
     #[arg(long)]
     disable_ttl: bool,
 }
 
-/// Makes the directory; it must not exist, or be empty.
+/// Makes the directory, which must be empty or not exist.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     if settings.origin("data") != Origin::CommandLine {
         bail!("name the directory to restore into with --data; it must be empty, or not exist");
@@ -43,16 +43,16 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
              --disable-ttl, start the server, and accept or reject the time"
         );
     }
-    // The wall clock is the backup's: nothing happens to the data by the time that has passed since.
+    // The wall clock shows the time of the backup, so that the time passed since does not affect the data.
     let wall = info.time.minus_millis(info.advanced_ms);
     let clock = Arc::new(ManualClock::new(wall));
     let options = offline::options_at(settings, &path, clock);
     write(&request.file, &options).with_context(|| format!("cannot restore into '{}'", path.display()))?;
     let findings = finish(&options, &contents, request.disable_ttl)
-        .with_context(|| format!("'{}' was restored, but", path.display()))?;
+        .with_context(|| format!("restored '{}', but", path.display()))?;
     println!("{}: {} entries as of {}", path.display(), contents.total(), date(info.time));
     if findings > 0 {
-        println!("the store that was backed up was not in order: {findings} findings, see bolide check");
+        println!("the backup was taken of an inconsistent store: {findings} findings, see bolide check");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -65,7 +65,7 @@ fn write(file: &Path, options: &EmbeddedOptions) -> Result<()> {
     Ok(())
 }
 
-/// Reads the directory back, inspects it and turns expiry off if that is wished for. How many findings there are.
+/// Verifies the directory, inspects it and turns expiry off if requested. Returns the number of findings.
 fn finish(options: &EmbeddedOptions, contents: &Contents, disable_ttl: bool) -> Result<u64> {
     let store = Arc::new(EmbeddedStore::open(options.clone())?);
     let mut bar = Bar::new("reading back");
@@ -75,7 +75,7 @@ fn finish(options: &EmbeddedOptions, contents: &Contents, disable_ttl: bool) -> 
         bar.at(entries, contents.total(), "");
     })?;
     if found != *contents {
-        bail!("it does not hold what the backup holds: the disk does not keep what is written");
+        bail!("its contents differ from the backup: the disk does not return what was written");
     }
     drop(bar);
     let mut bar = Bar::new("checking");
@@ -94,7 +94,7 @@ fn head(file: &Path) -> Result<BackupInfo> {
     Ok(*open(file)?.0.info())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+#[expect(clippy::disallowed_methods, reason = "the server accesses files")]
 fn open(file: &Path) -> Result<(BackupReader<BufReader<std::fs::File>>, u64)> {
     let name = || format!("'{}'", file.display());
     let opened = std::fs::File::open(file).with_context(|| format!("cannot read {}", name()))?;

@@ -1,4 +1,4 @@
-//! `bolide serve`, and `bolide` alone: the server.
+//! `bolide serve`, and `bolide` without a command: the server.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use anyhow::Result;
 use crate::settings::Settings;
 use crate::{config, host, serve};
 
-/// All that matters is in the settings.
+/// Arguments of the command: none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {}
 
-/// Serves until told to stop. A server that fails is not a wrong setting, and ends otherwise.
+/// Runs the server until it is stopped. A server that fails exits with another status than a wrong setting.
 pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
     super::remark(settings);
     // Before files are shared out.

@@ -1,5 +1,5 @@
-//! `bolide status`: how a running server is, for people and for scripts. Ends with 1 if it is not well: not ready, its clock
-//! suspect, its store not writable, its purge short of capacity, or a promise about retention not kept.
+//! `bolide status`: the health of a running server. Exits with status 1 if it is unhealthy: not ready, its clock
+//! suspect, its store not writable, its purge short of capacity, or a retention promise missed.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -10,21 +10,22 @@ use hyper::StatusCode;
 
 use super::clock::reason;
 use crate::client::{Client, Endpoint, refusal};
-use crate::figures::{Lean, bytes, count, counted, date, span, table};
+use crate::format::{Align, bytes, count, counted, date, span, table};
 use crate::settings::Settings;
 
-/// How it is told.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Ask only whether requests will succeed, print nothing, and end with 1 if they will not: for health checks.
+    /// Only check whether requests will succeed; print nothing, and exit with status 1 if they will not. For health
+    /// checks
     #[arg(long, conflicts_with = "json")]
     ready: bool,
 }
 
-/// Asks and tells.
+/// Queries the server and prints its status.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
     if request.ready {
@@ -50,12 +51,12 @@ fn is_ready(client: &mut Client) -> Result<bool> {
     }
 }
 
-/// What a server says of itself.
+/// The status that a server reports.
 pub(crate) struct Status {
     ready: bool,
-    /// `/_bolide/status`.
+    /// The answer of `/_bolide/status`.
     pub(crate) server: Value,
-    /// `/_bolide/containers`.
+    /// The answer of `/_bolide/containers`.
     pub(crate) containers: Vec<Value>,
 }
 
@@ -68,14 +69,14 @@ impl Status {
         Ok(Status { ready, server, containers })
     }
 
-    /// What is not well, each in a sentence.
+    /// Returns the problems, each as a sentence.
     pub(crate) fn problems(&self) -> Vec<String> {
         let server = &self.server;
         let mut problems = Vec::new();
         let [free, kept] = ["freeBytes", "reservedBytes"].map(|name| number(server, &["store", name]));
         if free < kept {
             problems.push(format!(
-                "no room on the disk: {} are left, {} are kept back; only what makes room is written",
+                "disk space is low: {} free, {} reserved; only writes that free space are accepted",
                 bytes(free),
                 bytes(kept)
             ));
@@ -85,13 +86,13 @@ impl Status {
         }
         if at(server, &["store", "mergingFails"]).and_then(Value::as_bool) == Some(true) {
             problems.push(
-                "tables cannot be merged, the log says why; that is tried again, and writes are refused if it goes on"
+                "compaction fails and is retried, see the log for the cause; writes are refused if it keeps failing"
                     .to_owned(),
             );
         }
         if let Some(suspect) = at(server, &["clock", "suspect"]).filter(|suspect| !suspect.is_null()) {
             problems.push(format!(
-                "the clock is suspect: {}; nothing is purged until you decide, see bolide clock",
+                "the clock is suspect: {}; nothing is purged until you accept or reject it, see bolide clock",
                 reason(suspect)
             ));
         }
@@ -101,13 +102,19 @@ impl Status {
         let missed = number(server, &["purge", "missedBounds"]);
         if missed > 0 {
             let missed = counted(missed, "time");
-            problems.push(format!("what expired was not gone by maxPurgeDelay: {missed} since the start"));
+            problems.push(format!(
+                "expired items were not removed within maxPurgeDelay: {missed} since the start"
+            ));
         }
         let set_aside = number(server, &["purge", "setAside"]);
         if set_aside > 0 {
             problems.push(format!(
-                "{} damaged and cannot be purged: stop the server and run bolide check, which names what is wrong",
-                if set_aside == 1 { "1 expired item is".to_owned() } else { format!("{} expired items are", count(set_aside)) }
+                "{} damaged and cannot be purged: stop the server and run bolide check for details",
+                if set_aside == 1 {
+                    "1 expired item is".to_owned()
+                } else {
+                    format!("{} expired items are", count(set_aside))
+                }
             ));
         }
         if at(server, &["purge", "pace", "capacityIsShort"]).and_then(Value::as_bool) == Some(true) {
@@ -137,7 +144,7 @@ impl Status {
         all.insert("ready", Value::Bool(self.ready));
         all.insert("problems", Value::Array(problems.iter().cloned().map(Value::String).collect()));
         for (name, value) in self.server.as_object().into_iter().flat_map(Object::iter) {
-            // The list has their number, too.
+            // The list includes their number, too.
             let name = if name == "containers" { "containerCount" } else { name };
             all.insert(name, value.clone());
         }
@@ -196,7 +203,7 @@ impl Status {
         format!("{state}{backlog} to purge, {purged} purged since the start{next}")
     }
 
-    /// How many databases there are that hold something.
+    /// Returns the number of databases that contain anything.
     fn databases(&self) -> u64 {
         let name = |container: &Value| {
             let text = |name| at(container, &[name]).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -205,9 +212,9 @@ impl Status {
         self.containers.iter().map(name).collect::<std::collections::BTreeSet<_>>().len() as u64
     }
 
-    /// What every container has, a row each.
+    /// Formats the containers, one row each.
     pub(crate) fn table(&self) -> String {
-        use Lean::{Left, Right};
+        use Align::{Left, Right};
         let head = [("api", Left), ("container", Left), ("default TTL", Right), ("living", Right)];
         let head = [&head[..], &[("size", Right), ("expired", Right), ("purged", Right)]].concat();
         let rows = self.containers.iter().map(|container| {
@@ -226,7 +233,7 @@ impl Status {
     }
 }
 
-/// The rule of a container in a word.
+/// Describes the rule of a container briefly.
 pub(crate) fn ttl(container: &Value) -> String {
     let default = match at(container, &["defaultTtl"]).and_then(Value::as_i64) {
         None => "off".to_owned(),
@@ -239,12 +246,12 @@ pub(crate) fn ttl(container: &Value) -> String {
     }
 }
 
-/// What lies at a path of names.
+/// Returns the value at a path of names.
 pub(crate) fn at<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Value> {
     names.iter().try_fold(value, |value, name| value.get(name))
 }
 
-/// The number at a path of names; none is 0.
+/// Returns the number at a path of names; 0 if there is none.
 pub(crate) fn number(value: &Value, names: &[&str]) -> u64 {
     at(value, names).and_then(Value::as_i64).map_or(0, |number| u64::try_from(number).unwrap_or(0))
 }
@@ -270,8 +277,8 @@ mod tests {
                 Some("suspect: it leapt 2 h ahead;"),
             ),
             (r#"{"store":{"writable":false,"stopped":true}}"#, false, Some("restart")),
-            (r#"{"store":{"mergingFails":true}}"#, true, Some("cannot be merged")),
-            (r#"{"store":{"freeBytes":1,"reservedBytes":2}}"#, true, Some("no room on the disk")),
+            (r#"{"store":{"mergingFails":true}}"#, true, Some("compaction fails")),
+            (r#"{"store":{"freeBytes":1,"reservedBytes":2}}"#, true, Some("disk space is low")),
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
             (r#"{"purge":{"setAside":1}}"#, true, Some("1 expired item is damaged")),
             (r#"{"purge":{"setAside":3}}"#, true, Some("3 expired items are damaged")),

@@ -1,4 +1,5 @@
-//! `bolide verify-log`: a deletion record, exported or in its data directory, is what was written, or the first line that is not.
+//! `bolide verify-log`: checks that a deletion record, exported or in its data directory, is unmodified, and reports
+//! the first line that is not.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,27 +13,29 @@ use crate::data_location::DataLocation;
 use crate::serve;
 use crate::settings::{Origin, Settings};
 
-/// No line of a record is as long.
+/// No line of a record is this long.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What is to be verified.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// The exported record, JSON lines; '-' is standard input. Without it, every record of the data directory, which is opened
-    /// as by a start of the server: if it has to stay as it is, name a copy.
+    /// The exported record, JSON lines; '-' is standard input. Default: every record of the data directory, which is
+    /// opened as the server would open it: to keep it unmodified, name a copy
     file: Option<PathBuf>,
-    /// The hash that the server told at some time: line N has it, or without --count any line. More may follow.
+    /// The hash that the server reported at some time: line N has it, or without --count any line. More lines may
+    /// follow
     #[arg(long, value_name = "HASH")]
     head: Option<String>,
-    /// How many lines there were then.
+    /// The number of lines at that time
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
 
-/// Verifies; if the command line names a data directory, what it is compared with lies there, and no server may have it open.
+/// Verifies the record; if the command line names a data directory, compares with the records in it, which no server
+/// may have open.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     if request.file.is_none() && (request.head.is_some() || request.count.is_some()) {
-        bail!("--head and --count belong to one record: name the file to which it was exported");
+        bail!("--head and --count apply to one record: name its exported file");
     }
     let names_data = settings.origin("data") == Origin::CommandLine;
     let stored = names_data.then(|| stored(&config::resolve(settings)?)).transpose()?;
@@ -43,17 +46,17 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     }
 }
 
-/// A record as its store has it, and whether it is in order there.
+/// A record in the store, and whether it is unmodified there.
 type Verified = (DeletionLog, Result<(), Tampering>);
 
-/// What a data directory has.
+/// The records of a data directory.
 struct Stored {
     logs: Vec<Verified>,
     gaps: Vec<DeletionGap>,
 }
 
 fn stored(config: &Config) -> Result<Stored> {
-    if let DataLocation::Directory(path) = &config.place
+    if let DataLocation::Directory(path) = &config.location
         && !path.is_dir()
     {
         bail!("there is no data directory '{}'", path.display());
@@ -133,8 +136,8 @@ fn verdict(is_in_order: bool) -> ExitCode {
     if is_in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Goes through all lines of a file.
-#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+/// Reads all lines of a file.
+#[expect(clippy::disallowed_methods, reason = "the server accesses files")]
 fn read_file(path: &Path, mut verifier: Verifier) -> std::io::Result<Result<Verifier, Tampering>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
@@ -144,7 +147,7 @@ fn read_file(path: &Path, mut verifier: Verifier) -> std::io::Result<Result<Veri
     let (mut source, mut line) = (BufReader::new(source), Vec::new());
     loop {
         line.clear();
-        // One byte more than a line may have is not a line.
+        // A line longer than the limit is not a line of a record.
         if source.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line)? == 0 {
             return Ok(Ok(verifier));
         }

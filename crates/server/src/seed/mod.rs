@@ -1,22 +1,22 @@
-//! `--seed FILE`: databases, containers and items that are made at the start, read from JSON. What the file must look
-//! like: docs/configuration.md.
+//! `--seed FILE`: databases, containers and items to create at the start, read from JSON. docs/configuration.md
+//! describes the file.
 //!
-//! Everything is checked before anything is made: the shape here, the rest by a rehearsal in memory (`planting`).
+//! Everything is checked before anything is created: the structure here, the rest by a dry run in memory (`seeder`).
 
 mod node;
-mod planting;
+mod seeder;
 
 use anyhow::{Context, Result, anyhow};
 use document::Document;
 use engine::{ContainerDefinition, Throughput};
 
 use node::Node;
-pub(crate) use planting::Planter;
+pub(crate) use seeder::Seeder;
 
-/// What a file asks for.
+/// The contents of a seed file.
 #[derive(Debug)]
 pub(crate) struct Seed {
-    /// The file, for complaints.
+    /// The path of the file, for messages.
     path: String,
     databases: Vec<SeedDatabase>,
     collections: Vec<SeedCollection>,
@@ -24,8 +24,8 @@ pub(crate) struct Seed {
 
 #[derive(Debug)]
 struct SeedDatabase {
-    /// Where it stands in the file, as for all of these.
-    place: String,
+    /// Its JSON path in the file, as for all of these.
+    path: String,
     id: String,
     throughput: Option<Throughput>,
     containers: Vec<SeedContainer>,
@@ -33,7 +33,7 @@ struct SeedDatabase {
 
 #[derive(Debug)]
 struct SeedContainer {
-    place: String,
+    path: String,
     definition: ContainerDefinition,
     throughput: Option<Throughput>,
     items: Vec<Document>,
@@ -42,7 +42,7 @@ struct SeedContainer {
 /// A collection of the MongoDB API.
 #[derive(Debug)]
 struct SeedCollection {
-    place: String,
+    path: String,
     database: String,
     name: String,
     options: bson::Document,
@@ -54,7 +54,7 @@ struct SeedCollection {
 const BESIDE_DEFINITION: [&str; 2] = ["throughput", "items"];
 
 impl Seed {
-    /// Reads a file whole.
+    /// Reads a seed file.
     pub(crate) fn read(path: &str) -> Result<Seed> {
         let text = std::fs::read(path).with_context(|| format!("cannot read the seed '{path}'"))?;
         Seed::parse(path, &text).with_context(|| format!("in the seed '{path}'"))
@@ -80,7 +80,7 @@ impl Seed {
 fn database(node: &Node<'_>) -> Result<SeedDatabase> {
     node.only(&["id", "throughput", "containers"])?;
     Ok(SeedDatabase {
-        place: node.place.clone(),
+        path: node.path.clone(),
         id: node.required("id")?.text()?.to_owned(),
         throughput: throughput(node)?,
         containers: node.list("containers")?.iter().map(container).collect::<Result<_>>()?,
@@ -95,14 +95,14 @@ fn container(node: &Node<'_>) -> Result<SeedContainer> {
     let items = node.list("items")?;
     let item = |item: &Node<'_>| Document::from_value(item.value).map_err(|error| item.wrong(error));
     Ok(SeedContainer {
-        place: node.place.clone(),
+        path: node.path.clone(),
         definition: ContainerDefinition::from_value(&definition).map_err(|error| node.wrong(error))?,
         throughput: throughput(node)?,
         items: items.iter().map(item).collect::<Result<_>>()?,
     })
 }
 
-/// A number, or `{"autoscaleMaxThroughput": number}`.
+/// Parses a number, or `{"autoscaleMaxThroughput": number}`.
 fn throughput(node: &Node<'_>) -> Result<Option<Throughput>> {
     let Some(node) = node.member("throughput") else { return Ok(None) };
     let figure = |node: &Node<'_>| node.value.as_i64().and_then(|figure| u32::try_from(figure).ok());
@@ -125,7 +125,7 @@ fn collection(database: &str, node: &Node<'_>) -> Result<SeedCollection> {
         _ => bson::Document::new(),
     };
     Ok(SeedCollection {
-        place: node.place.clone(),
+        path: node.path.clone(),
         database: database.to_owned(),
         name: node.required("name")?.text()?.to_owned(),
         options,
@@ -134,7 +134,7 @@ fn collection(database: &str, node: &Node<'_>) -> Result<SeedCollection> {
     })
 }
 
-/// An object in MongoDB's Extended JSON.
+/// Parses an object in MongoDB's Extended JSON.
 fn extended(node: &Node<'_>) -> Result<bson::Value> {
     if node.value.as_object().is_none() {
         return Err(node.wrong("it must be an object"));

@@ -1,28 +1,28 @@
-//! A value of a JSON file together with its place, so that complaints can name it.
+//! A value of a JSON file together with its path, for messages.
 
 use std::fmt::Display;
 
 use anyhow::{Result, anyhow};
 use document::Value;
 
-/// A value and where it stands.
+/// A value and its path.
 pub(super) struct Node<'a> {
-    /// As `$.databases[0].id`.
-    pub(super) place: String,
+    /// The path, such as `$.databases[0].id`.
+    pub(super) path: String,
     pub(super) value: &'a Value,
 }
 
 impl<'a> Node<'a> {
     pub(super) fn root(value: &'a Value) -> Node<'a> {
-        Node { place: "$".to_owned(), value }
+        Node { path: "$".to_owned(), value }
     }
 
-    /// A complaint about this value.
+    /// Returns an error about this value.
     pub(super) fn wrong(&self, why: impl Display) -> anyhow::Error {
-        anyhow!("{}: {why}", self.place)
+        anyhow!("{}: {why}", self.path)
     }
 
-    /// Refuses what is no object, or has members that nobody knows.
+    /// Refuses a value that is not an object, or has unknown members.
     pub(super) fn only(&self, known: &[&str]) -> Result<()> {
         let members = self.value.as_object().ok_or_else(|| self.wrong("it must be an object"))?;
         match members.iter().find(|(name, _)| !known.contains(name)) {
@@ -36,18 +36,18 @@ impl<'a> Node<'a> {
 
     pub(super) fn member(&self, name: &str) -> Option<Node<'a>> {
         let value = self.value.get(name)?;
-        Some(Node { place: format!("{}.{name}", self.place), value })
+        Some(Node { path: format!("{}.{name}", self.path), value })
     }
 
     pub(super) fn required(&self, name: &str) -> Result<Node<'a>> {
         self.member(name).ok_or_else(|| self.wrong(format!("'{name}' is missing")))
     }
 
-    /// The values of a list; none if there is no such member.
+    /// Returns the values of a list; an empty one if there is no such member.
     pub(super) fn list(&self, name: &str) -> Result<Vec<Node<'a>>> {
         let Some(node) = self.member(name) else { return Ok(Vec::new()) };
         let values = node.value.as_array().ok_or_else(|| node.wrong("it must be a list"))?;
-        let element = |(position, value)| Node { place: format!("{}[{position}]", node.place), value };
+        let element = |(position, value)| Node { path: format!("{}[{position}]", node.path), value };
         Ok(values.iter().enumerate().map(element).collect())
     }
 

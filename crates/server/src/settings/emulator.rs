@@ -1,27 +1,27 @@
-//! The environment names of the Cosmos DB emulators, so that what was written for them starts Bolide as well.
+//! The environment variables of the Cosmos DB emulators, so that configurations written for them start Bolide as well.
 //!
-//! The older emulator's names say whose they are and are always read. Those of the newer one (`PORT`, `LOG_LEVEL`)
-//! belong to half the world, and are read with the setting `emulator-env` only (decision 0017).
+//! The older emulator's variables have a unique prefix and are always read. Those of the newer one (`PORT`,
+//! `LOG_LEVEL`) are common names, and are read with the setting `emulator-env` only (decision 0017).
 
 use anyhow::{Context, Result, bail};
 
 use super::{Layer, Origin, Settings, sources, table};
 
-/// One name.
+/// A variable.
 struct Name {
     variable: &'static str,
     meaning: Meaning,
 }
 
-/// What a name means here.
+/// The meaning of a variable.
 enum Meaning {
-    /// The same as this setting.
+    /// Equivalent to this setting.
     Setting(&'static str),
-    /// What this makes of it; `Settings` are those of the weaker places.
+    /// Translated by this function; `Settings` are those of the weaker sources.
     Translated(fn(&str, &Settings) -> Result<Texts>),
-    /// Switches in the way of Windows, each by a row of [`SWITCHES`].
+    /// Windows-style switches, each translated by a row of [`SWITCHES`].
     Switches,
-    /// Nothing, for this reason.
+    /// No effect, for this reason.
     Nothing(&'static str),
 }
 
@@ -33,14 +33,14 @@ use Meaning::{Nothing, Setting, Switches, Translated};
 const NO_PFX: &str = "PKCS #12 files are not read: give PEM files with 'tls-cert' and 'tls-key'";
 const ONE_PORT: &str = "the explorer is at /_explorer/ on the port of the NoSQL API";
 const BOTH: &str = "every port answers with and without TLS";
-const NO_PARTITIONS: &str = "the number of containers is not bounded by partitions";
-const ALWAYS_MONGO: &str = "the MongoDB API is there unless 'mongo-listen' is off";
-const NOTHING_SENT: &str = "nothing is sent anywhere; GET /metrics tells the figures";
+const NO_PARTITIONS: &str = "the number of containers is not limited by partitions";
+const ALWAYS_MONGO: &str = "the MongoDB API is on unless 'mongo-listen' is off";
+const NOTHING_SENT: &str = "nothing is sent anywhere; see GET /metrics";
 
-/// What the names of the older emulator begin with, and nobody else's.
+/// The prefix of the older emulator's variables.
 const CLASSIC_PREFIX: &str = "AZURE_COSMOS_EMULATOR_";
 
-/// Names of the older emulator.
+/// Variables of the older emulator.
 const CLASSIC: &[Name] = &[
     Name { variable: "AZURE_COSMOS_EMULATOR_KEY", meaning: Setting("key") },
     Name { variable: "AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE", meaning: Translated(persistence) },
@@ -51,7 +51,7 @@ const CLASSIC: &[Name] = &[
     Name { variable: "AZURE_COSMOS_EMULATOR_CERTIFICATE", meaning: Nothing(NO_PFX) },
 ];
 
-/// Names of the newer one.
+/// Variables of the newer emulator.
 const NEXT: &[Name] = &[
     Name { variable: "PORT", meaning: Translated(port) },
     Name { variable: "KEY_FILE", meaning: Setting("key-file") },
@@ -69,7 +69,7 @@ const NEXT: &[Name] = &[
     Name { variable: "ENABLE_CONSOLE", meaning: Nothing("the log goes to standard error") },
 ];
 
-/// Switches of the older emulator's command line that have a meaning here.
+/// Switches of the older emulator's command line that have an equivalent.
 const SWITCHES: &[(&str, Meaning)] = &[
     ("port", Translated(port)),
     ("mongoport", Translated(mongo_port)),
@@ -84,7 +84,7 @@ const SWITCHES: &[(&str, Meaning)] = &[
     ("noexplorer", Translated(|_, _| Ok(vec![("explorer", "off".to_owned())]))),
 ];
 
-/// What the emulators' names say over weaker places, and remarks about those that say nothing here.
+/// Reads the emulators' variables over weaker sources; returns remarks about those without effect.
 pub(super) fn from_environment(
     variables: &[(String, String)],
     weaker: &Settings,
@@ -104,7 +104,7 @@ pub(super) fn from_environment(
     Ok((layer, remarks))
 }
 
-/// Remarks about names that only the older emulator can be meant by, and that it has not, or has and we do not know.
+/// Returns remarks about variables with the older emulator's prefix that are not known.
 fn unknown(variables: &[(String, String)]) -> impl Iterator<Item = String> {
     let known = || CLASSIC.iter().map(|name| name.variable.to_owned());
     let names = variables.iter().map(|(name, _)| name).filter(|name| name.starts_with(CLASSIC_PREFIX));
@@ -113,7 +113,7 @@ fn unknown(variables: &[(String, String)]) -> impl Iterator<Item = String> {
         .map(move |name| sources::unknown_variable(name, known()))
 }
 
-/// One variable on its way into a layer.
+/// The state of reading variables into a layer.
 struct Reading<'a> {
     variable: &'static str,
     weaker: &'a Settings,
@@ -140,7 +140,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// `/Name` or `/Name=text`; what is unknown is said and passed over, as it may be of use to the emulator alone.
+    /// Reads `/Name` or `/Name=text`; unknown switches are reported and ignored, as they may matter to the emulator
+    /// alone.
     fn read_switch(&mut self, switch: &str) -> Result<()> {
         let (name, text) = switch.split_once('=').unwrap_or((switch, ""));
         let (what, bare) = (format!("{} of {}", name, self.variable), name.trim_start_matches(['/', '-']));
@@ -160,14 +161,14 @@ fn persistence(text: &str, _: &Settings) -> Result<Texts> {
     match table::parse_flag(text) {
         Some(true) => Ok(Vec::new()),
         Some(false) => Ok(vec![("memory", "true".to_owned())]),
-        None => bail!("it must be true or false, it is '{text}'"),
+        None => bail!("it must be true or false, not '{text}'"),
     }
 }
 
 fn explorer(text: &str, _: &Settings) -> Result<Texts> {
     match table::parse_flag(text) {
         Some(on) => Ok(vec![("explorer", if on { "on" } else { "off" }.to_owned())]),
-        None => bail!("it must be true or false, it is '{text}'"),
+        None => bail!("it must be true or false, not '{text}'"),
     }
 }
 
@@ -179,9 +180,9 @@ fn mongo_port(text: &str, weaker: &Settings) -> Result<Texts> {
     with_port("mongo-listen", text, weaker)
 }
 
-/// The address that holds otherwise, with another port.
+/// Returns the effective address with another port.
 fn with_port(name: &'static str, text: &str, weaker: &Settings) -> Result<Texts> {
-    let Ok(port) = text.trim().parse::<u16>() else { bail!("it must be a port, it is '{text}'") };
+    let Ok(port) = text.trim().parse::<u16>() else { bail!("it must be a port, not '{text}'") };
     let host = weaker.always(name).rsplit_once(':').map_or("127.0.0.1", |(host, _)| host);
     Ok(vec![(name, format!("{host}:{port}"))])
 }
@@ -194,7 +195,7 @@ fn log_level(text: &str, _: &Settings) -> Result<Texts> {
         "info" => "info",
         "debug" => "debug",
         "trace" => "trace",
-        _ => bail!("it must be quiet, error, warn, info, debug or trace, it is '{text}'"),
+        _ => bail!("it must be quiet, error, warn, info, debug or trace, not '{text}'"),
     };
     Ok(vec![("log", level.to_owned())])
 }
@@ -288,9 +289,9 @@ mod tests {
         assert_eq!(
             remarks,
             [
-                "the variable AZURE_COSMOS_EMULATOR_ARG is no setting and is ignored; did you mean \
+                "the variable AZURE_COSMOS_EMULATOR_ARG is not a setting and is ignored; did you mean \
                  AZURE_COSMOS_EMULATOR_ARGS?",
-                "the variable AZURE_COSMOS_EMULATOR_TELEPATHY is no setting and is ignored",
+                "the variable AZURE_COSMOS_EMULATOR_TELEPATHY is not a setting and is ignored",
             ]
         );
     }

@@ -1,8 +1,8 @@
-//! Settings as checked texts from several places, the strongest first: command line, environment, the emulators'
+//! Settings as validated texts from several sources, the strongest first: command line, environment, the emulators'
 //! environment, file, defaults.
 //!
-//! Every setting has one name: `--test-clock`, `BOLIDE_TEST_CLOCK` and `test-clock = true` are the same one. The
-//! table says what each text must look like; what several of them mean together is decided in `config`.
+//! Every setting has one name: `--test-clock`, `BOLIDE_TEST_CLOCK` and `test-clock = true` are the same. The table
+//! validates each text; `config` resolves how several of them combine.
 
 mod emulator;
 mod sources;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 pub(crate) use table::{Group, Kind, Setting, TABLE};
 
-/// Where the text of a setting was found.
+/// The source of a setting's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     CommandLine,
@@ -24,7 +24,7 @@ pub(crate) enum Origin {
     Variable(String),
     /// The file of this path.
     File(String),
-    /// Nobody said anything.
+    /// Not set.
     Default,
 }
 
@@ -39,23 +39,31 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What one place says.
+/// The settings of one source.
 #[derive(Debug)]
 pub(crate) struct Layer {
-    place: &'static str,
+    source: &'static str,
+    /// Remarks about former names in it.
+    remarks: Vec<String>,
     texts: BTreeMap<&'static str, (String, Origin)>,
 }
 
 impl Layer {
-    pub(crate) fn new(place: &'static str) -> Layer {
-        Layer { place, texts: BTreeMap::new() }
+    pub(crate) fn new(source: &'static str) -> Layer {
+        Layer { source, remarks: Vec::new(), texts: BTreeMap::new() }
     }
 
     pub(crate) fn put(&mut self, name: &'static str, text: String, origin: Origin) {
         self.texts.insert(name, (text, origin));
     }
 
-    /// What the command line says.
+    /// Sets a setting by its former name, unless its current one is set, too.
+    pub(crate) fn put_former(&mut self, former: &str, setting: &Setting, text: String, origin: Origin) {
+        self.remarks.push(format!("the setting '{former}' is now called '{}'", setting.name));
+        self.texts.entry(setting.name).or_insert((text, origin));
+    }
+
+    /// Creates the layer of the command line.
     pub(crate) fn from_command_line(texts: impl IntoIterator<Item = (&'static str, String)>) -> Layer {
         let mut layer = Layer::new("the command line");
         for (name, text) in texts {
@@ -65,17 +73,17 @@ impl Layer {
     }
 }
 
-/// All places together. What holds of each setting is of the kind that the table asks for.
+/// The settings of all sources. The effective text of each setting is valid for its kind.
 #[derive(Debug)]
 pub(crate) struct Settings {
     layers: Vec<Layer>,
-    /// What the operator should be told about where the settings come from.
+    /// Remarks for the operator about the sources.
     remarks: Vec<String>,
 }
 
 impl Settings {
-    /// The command line with the environment and the file that one of them names. What the environment says in the
-    /// names of the emulators is weaker than in ours.
+    /// Loads the command line, the environment, and the file that one of them names. The emulators' variables are
+    /// weaker than Bolide's own.
     pub(crate) fn load(command_line: Layer, variables: &[(String, String)]) -> Result<Settings> {
         let (environment, mut remarks) = sources::from_environment(variables);
         let mut layers = vec![command_line, environment];
@@ -92,62 +100,63 @@ impl Settings {
         layers.push(emulator);
         layers.extend(weaker.layers);
         remarks.extend(meaningless);
+        remarks.extend(layers.iter().flat_map(|layer| layer.remarks.iter().cloned()));
         Ok(Settings { remarks, ..Settings::new(layers)? })
     }
 
-    /// These places, the strongest first.
+    /// Combines these layers, the strongest first.
     pub(crate) fn new(layers: Vec<Layer>) -> Result<Settings> {
         let settings = Settings { layers, remarks: Vec::new() };
         for setting in TABLE {
             let Some((text, origin)) = settings.strongest(setting.name) else { continue };
             if !setting.admits(text) {
-                bail!("'{}' must be {}, it is '{text}' ({origin})", setting.name, setting.rule());
+                bail!("'{}' must be {}, not '{text}' ({origin})", setting.name, setting.rule());
             }
         }
         Ok(settings)
     }
 
-    /// What the operator should be told.
+    /// Returns remarks for the operator.
     pub(crate) fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// What somebody has said about a setting.
+    /// Returns the text of a setting, if it is set.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.strongest(name).map(|(text, _)| text)
     }
 
-    /// The text that holds: what somebody has said, or the default if there is one.
+    /// Returns the effective text: the text set, or the default if there is one.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.given(name).or(row(name).default)
     }
 
-    /// The text of a setting that has a default.
+    /// Returns the text of a setting that has a default.
     pub(crate) fn always(&self, name: &str) -> &str {
         self.text(name).expect("the table has a default for it")
     }
 
-    /// Whether a flag is on.
+    /// Returns whether a flag is on.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.given(name).is_some_and(|text| table::parse_flag(text).expect("it was checked"))
     }
 
-    /// A number that has a default.
+    /// Returns a number that has a default.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.always(name).trim().parse().expect("it was checked")
     }
 
-    /// A time that has a default.
+    /// Returns a duration that has a default.
     pub(crate) fn seconds(&self, name: &str) -> Duration {
         Duration::from_secs(self.number(name))
     }
 
-    /// Where the text that holds was found.
+    /// Returns the source of the effective text.
     pub(crate) fn origin(&self, name: &str) -> Origin {
         self.strongest(name).map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
-    /// The strongest place that says anything about one of these settings, which exclude each other there.
+    /// Returns the setting set by the strongest source, of several that exclude each other there.
     pub(crate) fn one_of(&self, names: &[&'static str]) -> Result<Option<(&'static str, &str)>> {
         for layer in &self.layers {
             let set = |name: &&'static str| {
@@ -160,7 +169,7 @@ impl Settings {
                 [] => {}
                 [one] => return Ok(Some(*one)),
                 [(one, _), (two, _), ..] => {
-                    bail!("'{one}' and '{two}' exclude each other, {} gives both", layer.place)
+                    bail!("'{one}' and '{two}' exclude each other, {} gives both", layer.source)
                 }
             }
         }
@@ -187,8 +196,8 @@ fn row(name: &str) -> &'static Setting {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn layer(place: &'static str, pairs: &[(&'static str, &str)]) -> Layer {
-        let mut layer = Layer::new(place);
+    pub(crate) fn layer(source: &'static str, pairs: &[(&'static str, &str)]) -> Layer {
+        let mut layer = Layer::new(source);
         for (name, text) in pairs {
             layer.put(name, (*text).to_owned(), Origin::CommandLine);
         }
@@ -233,12 +242,33 @@ pub(crate) mod tests {
     fn only_what_holds_must_be_right() {
         let wrong = || layer("the environment", &[("partitions", "many")]);
         let error = Settings::new(vec![wrong()]).unwrap_err().to_string();
-        assert_eq!(error, "'partitions' must be a number from 1 to 200, it is 'many' (command line)");
+        assert_eq!(error, "'partitions' must be a number from 1 to 200, not 'many' (command line)");
         assert!(Settings::new(vec![layer("the command line", &[("partitions", "2")]), wrong()]).is_ok());
     }
 
     #[test]
-    fn choices_exclude_each_other_only_in_one_place() {
+    fn a_former_name_is_accepted_from_every_source_and_the_current_one_is_stronger() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "max-strangers = 3\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        let load = |variables: &[(&str, &str)]| {
+            let variables: Vec<_> =
+                variables.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+            Settings::load(Layer::from_command_line([("config", path.to_owned())]), &variables).unwrap()
+        };
+        let number = |settings: &Settings| settings.number("max-unauthenticated-connections");
+        let settings = load(&[]);
+        assert_eq!(number(&settings), 3);
+        let remark = "the setting 'max-strangers' is now called 'max-unauthenticated-connections'";
+        assert_eq!(settings.remarks(), [remark]);
+        assert_eq!(number(&load(&[("BOLIDE_MAX_STRANGERS", "4")])), 4);
+        let both = [("BOLIDE_MAX_UNAUTHENTICATED_CONNECTIONS", "5"), ("BOLIDE_MAX_STRANGERS", "4")];
+        assert_eq!(number(&load(&both)), 5);
+        assert_eq!(number(&load(&[both[1], both[0]])), 5);
+    }
+
+    #[test]
+    fn choices_exclude_each_other_only_in_one_source() {
         let one = |layers: Vec<Layer>| {
             let settings = Settings::new(layers).unwrap();
             settings

@@ -1,5 +1,4 @@
-//! Where settings come from: the texts of the environment and of a TOML file, and what is said about names that
-//! nobody knows.
+//! Reads settings from the environment and from a TOML file, and reports unknown names.
 
 use anyhow::{Result, bail};
 use toml::de::{DeTable, DeValue};
@@ -7,47 +6,62 @@ use toml::de::{DeTable, DeValue};
 use super::table::{Setting, TABLE};
 use super::{Layer, Origin};
 
-/// What the environment says, and remarks about variables that look like ours and are not.
+/// Reads the environment; returns remarks about unknown variables with Bolide's prefix.
 ///
-/// They are no errors: Kubernetes gives every pod variables that begin with the name of each service, so that a
-/// service called `bolide` alone would keep its own server from starting.
+/// They are not errors: Kubernetes gives every pod variables that begin with the name of each service, so that a
+/// service called `bolide` would keep its own server from starting.
 pub(crate) fn from_environment(variables: &[(String, String)]) -> (Layer, Vec<String>) {
     let (mut layer, mut remarks) = (Layer::new("the environment"), Vec::new());
     for (variable, text) in variables.iter().filter(|(variable, _)| variable.starts_with("BOLIDE_")) {
-        match TABLE.iter().find(|setting| setting.variable() == *variable) {
-            Some(setting) => layer.put(setting.name, text.clone(), Origin::Variable(variable.clone())),
-            None => remarks.push(unknown_variable(variable, for_files().map(Setting::variable))),
+        let (text, origin) = (text.clone(), Origin::Variable(variable.clone()));
+        if let Some(setting) = TABLE.iter().find(|setting| setting.variable() == *variable) {
+            layer.put(setting.name, text, origin);
+        } else if let Some(setting) = former(|setting| setting.former_variable().as_ref() == Some(variable)) {
+            layer.put_former(setting.former_name().unwrap_or_default(), setting, text, origin);
+        } else {
+            remarks.push(unknown_variable(variable, for_files().map(Setting::variable)));
         }
     }
     (layer, remarks)
 }
 
-/// The remark about a variable that looks like one of these.
+/// Returns the remark about an unknown variable.
 pub(super) fn unknown_variable(variable: &str, known: impl Iterator<Item = String>) -> String {
     let hint = nearest(variable, known).map(|name| format!("; did you mean {name}?"));
-    format!("the variable {variable} is no setting and is ignored{}", hint.unwrap_or_default())
+    format!("the variable {variable} is not a setting and is ignored{}", hint.unwrap_or_default())
 }
 
-/// What a configuration file says.
+/// Reads a configuration file.
 pub(crate) fn from_toml(path: &str, text: &str) -> Result<Layer> {
     let table = DeTable::parse(text)?;
     let mut layer = Layer::new("the configuration file");
     for (key, value) in table.get_ref() {
         let key = key.get_ref();
-        let known =
-            TABLE.iter().find(|setting| setting.name == key.replace('_', "-") && setting.is_for_files());
+        let name = key.replace('_', "-");
+        let known = TABLE.iter().find(|setting| setting.name == name && setting.is_for_files());
+        let known = known.or_else(|| former(|setting| setting.former_name() == Some(&*name)));
         let Some(setting) = known else { bail!("unknown setting '{key}'{}", suggestion(key)) };
         let text = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Boolean(flag) => flag.to_string(),
             DeValue::Integer(number) => number.to_string(),
             other => {
-                bail!("the setting '{key}' must be text, a number or true/false, it is {}", other.type_str())
+                bail!("the setting '{key}' must be text, a number or true/false, not {}", other.type_str())
             }
         };
-        layer.put(setting.name, text, Origin::File(path.to_owned()));
+        let origin = Origin::File(path.to_owned());
+        if setting.name == name {
+            layer.put(setting.name, text, origin);
+        } else {
+            layer.put_former(&name, setting, text, origin);
+        }
     }
     Ok(layer)
+}
+
+/// Returns the setting whose former name is accepted by `is_it`.
+fn former(is_it: impl Fn(&Setting) -> bool) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| setting.former_name().is_some() && is_it(setting))
 }
 
 fn suggestion(key: &str) -> String {
@@ -64,13 +78,13 @@ fn for_files() -> impl Iterator<Item = &'static Setting> {
     TABLE.iter().filter(|setting| setting.is_for_files())
 }
 
-/// The name that was meant, if one is near enough.
+/// Returns the most similar name, if it is similar enough.
 fn nearest(given: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let (distance, name) = names.map(|name| (edits(given, &name), name)).min_by_key(|(edits, _)| *edits)?;
     (distance <= 3).then_some(name)
 }
 
-/// Levenshtein distance.
+/// Returns the Levenshtein distance.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -119,8 +133,8 @@ mod tests {
         assert_eq!(
             remarks,
             [
-                "the variable BOLIDE_LISTN is no setting and is ignored; did you mean BOLIDE_LISTEN?",
-                "the variable BOLIDE_PORT_8081_TCP is no setting and is ignored",
+                "the variable BOLIDE_LISTN is not a setting and is ignored; did you mean BOLIDE_LISTEN?",
+                "the variable BOLIDE_PORT_8081_TCP is not a setting and is ignored",
             ]
         );
     }

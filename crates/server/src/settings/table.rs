@@ -1,38 +1,39 @@
-//! The table of settings: one row each, and everything is made from it: the arguments of the command line, the
-//! names in the environment, the keys of the file, `bolide config`, completions, the manual page, and the list in docs/configuration.md.
+//! The table of settings: one row each, from which everything else is generated: the options of the command line, the
+//! environment variables, the keys of the file, `bolide config`, completions, the manual page, and the list in
+//! docs/configuration.md.
 //!
 //! A new setting is one row here and the line that reads it.
 
-/// One setting.
+/// A setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
     /// `test-clock` is `--test-clock`, `BOLIDE_TEST_CLOCK` and `test-clock = true`.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// What holds when nobody says anything, as text of that kind. Flags are off.
+    /// The default, as text of its kind. Flags are off by default.
     pub(crate) default: Option<&'static str>,
     pub(crate) help: &'static str,
     pub(crate) group: Group,
 }
 
-/// What a setting's text must be.
+/// The kind of value a setting has.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// On or off; off unless said otherwise.
+    /// On or off; off by default.
     Flag,
-    /// Anything; the word tells people what it is.
+    /// Any text, with a placeholder for help.
     Text(&'static str),
-    /// As text, but never shown.
+    /// A text that is never printed.
     Secret(&'static str),
-    /// One of these.
+    /// One of these texts.
     Choice(&'static [&'static str]),
-    /// A whole number between two, both included.
+    /// An integer between two bounds, inclusive.
     Number { least: u64, most: u64 },
-    /// A time in whole seconds.
+    /// A duration in whole seconds.
     Seconds,
 }
 
-/// What a setting is about: settings of a group stand together, and a command shows those that concern it.
+/// The group of a setting: groups are listed together, and each command lists the groups it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Source,
@@ -48,7 +49,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    /// All of them, in the order in which they are shown.
+    /// All groups, in the order of their listing.
     pub(crate) const ALL: [Group; 10] = [
         Group::Source,
         Group::Storage,
@@ -62,7 +63,7 @@ impl Group {
         Group::Client,
     ];
 
-    /// What stands above them.
+    /// Returns the heading.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Group::Source => "Configuration",
@@ -74,10 +75,13 @@ impl Group {
             Group::Throughput => "Throughput",
             Group::Limits => "Limits",
             Group::Logging => "Logging",
-            Group::Client => "Tools that talk to a running server",
+            Group::Client => "Connection to a running server",
         }
     }
 }
+
+/// Former names of settings, accepted for one version: the former and the current name.
+const FORMER_NAMES: [(&str, &str); 1] = [("max-strangers", "max-unauthenticated-connections")];
 
 const fn flag(group: Group, name: &'static str, help: &'static str) -> Setting {
     Setting { name, kind: Kind::Flag, default: None, help, group }
@@ -113,17 +117,27 @@ impl Setting {
         Setting { default: Some(default), ..self }
     }
 
-    /// The name in the environment.
+    /// Returns the name of the environment variable.
     pub(crate) fn variable(&self) -> String {
-        format!("BOLIDE_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+        variable(self.name)
     }
 
-    /// Whether it may stand in the configuration file; the file's own name may not.
+    /// Returns the former name, if it has one.
+    pub(crate) fn former_name(&self) -> Option<&'static str> {
+        FORMER_NAMES.iter().find(|(_, name)| *name == self.name).map(|(former, _)| *former)
+    }
+
+    /// Returns the name of the environment variable of the former name.
+    pub(crate) fn former_variable(&self) -> Option<String> {
+        self.former_name().map(variable)
+    }
+
+    /// Returns whether the configuration file may contain it; it may not name itself.
     pub(crate) fn is_for_files(&self) -> bool {
         self.name != "config"
     }
 
-    /// What stands behind it on the command line; nothing behind a flag.
+    /// Returns the placeholder for the value on the command line; `None` for a flag.
     pub(crate) fn value_name(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Flag => None,
@@ -134,7 +148,7 @@ impl Setting {
         }
     }
 
-    /// What its text must be.
+    /// Describes valid values.
     pub(crate) fn rule(&self) -> String {
         match &self.kind {
             Kind::Flag => "true or false".to_owned(),
@@ -145,7 +159,7 @@ impl Setting {
         }
     }
 
-    /// Whether a text follows the rule.
+    /// Returns whether a text is valid.
     pub(crate) fn admits(&self, text: &str) -> bool {
         let number = || text.trim().parse::<u64>().ok();
         match &self.kind {
@@ -158,7 +172,11 @@ impl Setting {
     }
 }
 
-/// `a, b or c`
+fn variable(name: &str) -> String {
+    format!("BOLIDE_{}", name.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// Formats `a, b or c`.
 fn listed(choices: &[&str]) -> String {
     match choices {
         [but @ .., last] if !but.is_empty() => format!("{} or {last}", but.join(", ")),
@@ -166,7 +184,7 @@ fn listed(choices: &[&str]) -> String {
     }
 }
 
-/// Whether a flag is on, in the words that people use for it.
+/// Parses a flag in its usual spellings.
 pub(crate) fn parse_flag(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Some(true),
@@ -175,133 +193,133 @@ pub(crate) fn parse_flag(text: &str) -> Option<bool> {
     }
 }
 
-/// The row of a name.
+/// Returns the row with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Setting> {
     TABLE.iter().find(|setting| setting.name == name)
 }
 
 use Group::{Access, Client, Limits, Logging, Mongo, NoSql, Source, Storage, Throughput, Time};
 
-/// Every setting.
+/// All settings.
 #[rustfmt::skip]
 pub(crate) static TABLE: &[Setting] = &[
     text(Source, "config", "FILE", "Read settings from this TOML file"),
     flag(Source, "emulator-env",
-        "Understand the environment names of the vNext emulator, too: PORT, DATA_PATH, KEY_FILE, LOG_LEVEL and others"),
+        "Also read the environment variables of the vNext emulator: PORT, DATA_PATH, KEY_FILE, LOG_LEVEL and others"),
 
-    text(Storage, "data", "DIR", "Keep data in this directory; where there is no store yet it must hold nothing else").or("./bolide-data"),
-    flag(Storage, "memory", "Keep data in memory only; it is gone when the server stops"),
-    secret(Storage, "storage", "URL", "Keep data in a PostgreSQL cluster (not supported yet)"),
+    text(Storage, "data", "DIR", "Store data in this directory; for a new store it must be empty or not exist").or("./bolide-data"),
+    flag(Storage, "memory", "Store data in memory only; it is lost when the server stops"),
+    secret(Storage, "storage", "URL", "Store data in a PostgreSQL cluster (not supported yet)"),
     choice(Storage, "durability", &["sync", "buffered"],
-        "When a write counts as done: `sync` on disk, `buffered` in the operating system").or("sync"),
+        "What an acknowledged write survives: `sync` a power loss, `buffered` the end of the process only").or("sync"),
     number(Storage, "cache-memory", 1_048_576, 1_099_511_627_776,
-        "Memory for blocks of the data directory that were read: three quarters of it are their bytes, the rest is what rounding and gaps take").or("268435456"),
+        "Memory for the block cache, in bytes; a quarter of it is for allocator overhead").or("268435456"),
     number(Storage, "disk-reserve", 0, 1_099_511_627_776,
-        "Bytes of the data directory's disk, a twentieth of it at most, that only deletions, the purge and the store's own work may use").or("268435456"),
+        "Bytes of the data directory's disk, at most a twentieth of it, reserved for deletes, the purge and the store itself").or("268435456"),
     number(Storage, "purge-share", 1, 90,
-        "Percent of the time of the store's writer that the purge takes when expired items have waited for seconds and users leave nothing unused").or("25"),
+        "Percentage of the writer's time that the purge may take from users when expired items have waited for seconds").or("33"),
     number(Storage, "partitions", 1, 200,
-        "The fewest physical partitions of a new container; its throughput may ask for more").or("1"),
+        "Smallest number of physical partitions of a new container; its throughput may require more").or("1"),
     text(Storage, "archive-root", "DIR",
-        "Let containers archive what expires before it is purged, in directories below this one"),
+        "Let containers archive expired items before they are purged, in directories below this one"),
     text(Storage, "seed", "FILE",
-        "Make the databases, containers, collections and items of this JSON file at the start, where they are not there yet"),
+        "Create the databases, containers, collections and items of this JSON file at the start, unless they exist"),
     flag(Storage, "allow-reset", "Let the admin API empty the store (POST /_bolide/reset); 'test-clock' implies it"),
 
     secret(Access, "key", "KEY",
-        "The account key, base64, of at least 256 bits where others can reach the server (openssl rand -base64 32). On loopback the well-known emulator key is the default"),
+        "The account key in base64, at least 256 bits where other machines can reach the server (openssl rand -base64 32). Default on loopback: the well-known emulator key"),
     text(Access, "key-file", "FILE", "Read the account key from this file, and again on SIGHUP"),
     text(Access, "tls-cert", "FILE",
-        "The certificate for TLS, PEM, with its chain; without it one is made at the first start, and an authority that signs it, in the data directory"),
-    text(Access, "tls-key", "FILE", "The private key of that certificate, PEM"),
+        "The TLS certificate with its chain, in PEM. Default: issued at the first start by an authority in the data directory"),
+    text(Access, "tls-key", "FILE", "The private key of the TLS certificate, in PEM"),
     text(Access, "tls-name", "NAMES",
-        "Further host names or addresses, comma separated, that the certificate made here is for; localhost, loopback and the machine's name are always"),
+        "Further host names or addresses for the server's own certificate, comma separated, beside localhost, loopback and the machine's name"),
 
-    text(NoSql, "listen", "ADDRESS", "Address of the NoSQL API; port 0 takes a free one").or("127.0.0.1:8081"),
-    choice(NoSql, "explorer", &["on", "off"], "Pages for people at /_explorer/, on the port of the NoSQL API").or("on"),
+    text(NoSql, "listen", "ADDRESS", "Address of the NoSQL API; port 0 uses a free one").or("127.0.0.1:8081"),
+    choice(NoSql, "explorer", &["on", "off"], "Serve the explorer at /_explorer/, on the port of the NoSQL API").or("on"),
 
     text(Mongo, "mongo-listen", "ADDRESS",
-        "Address of the MongoDB API, or 'off'; port 0 takes a free one, as does 'listen' with port 0").or("127.0.0.1:10255"),
+        "Address of the MongoDB API, or 'off'; port 0 uses a free one, and so does port 0 in 'listen'").or("127.0.0.1:10255"),
     text(Mongo, "mongo-advertise", "HOST:PORT",
-        "The host and port under which MongoDB clients reach this server; without it the address they reached"),
+        "Host and port under which MongoDB clients reach this server. Default: the address they connected to"),
     choice(Mongo, "mongo-profile", &["replica-set", "standalone", "sharded"],
-        "What the MongoDB API says it is").or("replica-set"),
-    text(Mongo, "mongo-user", "NAME", "The MongoDB user whose password is the account key").or("bolide"),
+        "Topology that the MongoDB API reports").or("replica-set"),
+    text(Mongo, "mongo-user", "NAME", "MongoDB user whose password is the account key").or("bolide"),
     flag(Mongo, "mongo-auth",
-        "Require authentication on the MongoDB API also on loopback; it is required anyway when a key is given"),
-    flag(Mongo, "mongo-test-commands", "Offer the commands of MongoDB's test suites, fail points above all"),
+        "Require authentication on the MongoDB API even on loopback with the emulator key; with any other key it is always required"),
+    flag(Mongo, "mongo-test-commands", "Enable the commands of MongoDB's test suites, above all fail points"),
 
-    flag(Time, "test-clock", "Let the admin API move the clock forward, for tests"),
+    flag(Time, "test-clock", "Let the admin API advance the clock, for tests"),
     flag(Time, "stopped-clock",
-        "Let time stand still but for what the admin API moves it, for tests that are never too slow; needs 'test-clock'"),
+        "Stop the clock except for advances by the admin API, for tests whose speed must not matter; requires 'test-clock'"),
     seconds(Time, "max-clock-jump",
-        "How far the wall clock may get ahead of the boot-time clock, or behind the time shown, before it is suspect").or("3600"),
+        "How far the wall clock may get ahead of the boot-time clock, or behind the time shown, before the clock is suspect").or("3600"),
     seconds(Time, "max-start-gap",
-        "How far past the last known time the wall clock may be at the start, before it is suspect").or("2592000"),
+        "How far past the last known time the wall clock may be at the start before the clock is suspect").or("2592000"),
 
     flag(Throughput, "enforce-throughput",
         "Refuse requests beyond the provisioned throughput: 429 on the NoSQL API, error 16500 on the MongoDB API"),
     flag(Throughput, "burst-capacity",
-        "With it, keep up to five minutes of unused throughput for bursts of up to 3000 units a second"),
+        "With 'enforce-throughput', save up to five minutes of unused throughput for bursts of up to 3000 RU/s"),
 
     number(Limits, "max-connections", 1, 1_000_000,
-        "Connections of the NoSQL API; each needs a file descriptor (ulimit -n)").or("12000"),
+        "Largest number of connections of the NoSQL API; each needs a file descriptor (ulimit -n)").or("12000"),
     number(Limits, "mongo-max-connections", 1, 1_000_000,
-        "Connections of the MongoDB API; each needs a file descriptor (ulimit -n)").or("12000"),
-    number(Limits, "max-strangers", 1, 1_000_000,
-        "Connections of one address, both APIs together, on which nothing was authenticated yet; an IPv6 /64 is one address. One more ends the oldest of them that has said nothing, or the oldest").or("2048"),
+        "Largest number of connections of the MongoDB API; each needs a file descriptor (ulimit -n)").or("12000"),
+    number(Limits, "max-unauthenticated-connections", 1, 1_000_000,
+        "Largest number of unauthenticated connections from one address, both APIs together; an IPv6 /64 is one address. Beyond it the oldest silent one, or the oldest, is closed").or("2048"),
     number(Limits, "max-requests", 1, 2048,
-        "Single writes and other brief requests that are worked on at once, both APIs together; others wait").or("1000"),
+        "Largest number of single writes and other brief requests that run at once, both APIs together; others wait").or("1000"),
     number(Limits, "max-queries", 1, 1024,
-        "Queries that are worked on at once, both APIs together; others wait. At most half of 'blocking-threads'; without it four for each processor, and eight at least"),
+        "Largest number of queries that run at once, both APIs together; others wait. At most half of 'blocking-threads'. Default: four per processor, at least eight"),
     seconds(Limits, "max-queue-wait",
-        "How long requests wait for their turn before they are refused, to be sent again; while more comes than can be done, a tenth of it").or("5"),
+        "How long requests wait for a permit before they are refused and told to retry; under lasting overload a tenth of it").or("5"),
     number(Limits, "request-memory", 67_108_864, 1_099_511_627_776,
-        "Bytes of requests and answers that are held at once, both APIs together, before more are refused").or("536870912"),
-    number(Limits, "max-body-bytes", 65_536, 16_777_216, "The body of a request of the NoSQL API").or("2097152"),
+        "Largest number of bytes of requests and answers held at once, both APIs together; beyond it requests are refused").or("536870912"),
+    number(Limits, "max-body-bytes", 65_536, 16_777_216, "Largest body of a request of the NoSQL API").or("2097152"),
     number(Limits, "max-header-bytes", 8192, 1_048_576,
-        "Request line and headers of a request of the NoSQL API").or("65536"),
-    seconds(Limits, "idle-timeout", "How long a connection of the NoSQL API may be silent between two requests").or("120"),
+        "Largest request line and headers of the NoSQL API").or("65536"),
+    seconds(Limits, "idle-timeout", "How long a connection of the NoSQL API may be idle between two requests").or("120"),
     seconds(Limits, "mongo-idle-timeout",
-        "How long a connection of the MongoDB API may be silent between two messages").or("1800"),
+        "How long a connection of the MongoDB API may be idle between two messages").or("1800"),
     seconds(Limits, "body-timeout", "How long the body of a request may take to arrive").or("60"),
     seconds(Limits, "max-query-time",
-        "How long a page of a query of the NoSQL API may take").or("300"),
+        "How long a page of a query of the NoSQL API may run").or("300"),
     seconds(Limits, "mongo-max-query-time",
-        "How long a MongoDB command that reads may take, getMore aside; without it as long as maxTimeMS says or it needs, as with MongoDB, because an aggregate with $merge that is broken off leaves a half of what it should write"),
+        "How long a MongoDB command that reads may run, except getMore. Default: unlimited or maxTimeMS, as with MongoDB, because an interrupted aggregate with $merge leaves half of its writes"),
     number(Limits, "mongo-max-cursors", 1, 1_000_000,
-        "Cursors of the MongoDB API that are open at once; a user holds at most three quarters of what others leave").or("10000"),
-    seconds(Limits, "mongo-cursor-timeout", "How long such a cursor may rest").or("600"),
+        "Largest number of open cursors of the MongoDB API; one user holds at most three quarters of what others leave").or("10000"),
+    seconds(Limits, "mongo-cursor-timeout", "How long a MongoDB cursor may be idle").or("600"),
     number(Limits, "mongo-max-transactions", 1, 1_000_000,
-        "MongoDB transactions that are open at once; a user holds at most three quarters of what others leave").or("1000"),
-    seconds(Limits, "mongo-transaction-lifetime", "How long such a transaction may last").or("60"),
+        "Largest number of open MongoDB transactions; one user holds at most three quarters of what others leave").or("1000"),
+    seconds(Limits, "mongo-transaction-lifetime", "How long a MongoDB transaction may last").or("60"),
     number(Limits, "mongo-idle-memory", 1_048_576, 1_099_511_627_776,
-        "Bytes that rest in open MongoDB cursors and transactions between two requests; a user holds at most three quarters of what others leave, and beyond that its largest idle cursor or transaction is ended").or("268435456"),
+        "Largest number of bytes in open MongoDB cursors and transactions between two requests; one user holds at most three quarters of what others leave, and beyond that its largest idle cursor or transaction is closed").or("268435456"),
     number(Limits, "query-memory", 1_048_576, 68_719_476_736,
-        "Bytes that a page of a query of the NoSQL API may keep in memory: rows that are sorted, groups, distinct rows").or("67108864"),
+        "Memory for a page of a query of the NoSQL API, in bytes: for sorted rows, groups and distinct rows").or("67108864"),
     number(Limits, "mongo-stage-memory", 1_048_576, 68_719_476_736,
-        "Bytes that one stage of a MongoDB pipeline may keep in memory").or("104857600"),
+        "Memory for one stage of a MongoDB pipeline, in bytes").or("104857600"),
     number(Limits, "mongo-scratch-space", 0, 1_099_511_627_776,
-        "Bytes of scratch files in the data directory for sorts and groups of MongoDB pipelines that exceed their memory, all together; 0 refuses them").or("10737418240"),
-    number(Limits, "blocking-threads", 4, 4096, "Threads for queries and other long work; they exist while there is some").or("128"),
-    seconds(Limits, "drain-timeout", "How long a shutdown waits for requests under way").or("10"),
+        "Total size of scratch files in the data directory, in bytes, for sorts and groups of MongoDB pipelines that exceed their memory; 0 disables them").or("10737418240"),
+    number(Limits, "blocking-threads", 4, 4096, "Largest number of threads for queries and other long work; they exist only while needed").or("128"),
+    seconds(Limits, "drain-timeout", "How long a shutdown waits for running requests").or("10"),
 
     text(Logging, "log", "FILTER",
-        "What is logged to standard error: error, warn, info, debug, trace or off, also for one part (engine=debug)").or("warn"),
-    choice(Logging, "log-format", &["text", "json"], "The form of a line of the log").or("text"),
+        "Log level for standard error: error, warn, info, debug, trace or off; also for one component (engine=debug)").or("warn"),
+    choice(Logging, "log-format", &["text", "json"], "Format of log lines").or("text"),
     text(Logging, "slow-ms", "MILLISECONDS",
-        "Log operations that take this long or longer, on both APIs; 0 logs all of them, 'off' none").or("500"),
+        "Log operations of both APIs that take this long or longer; 0 logs all, 'off' none").or("500"),
     flag(Logging, "slow-log-texts",
-        "Show queries in that log as they came, with values and parameters; without it their shape alone"),
+        "Log slow queries with their values and parameters. Default: only their shape"),
     text(Logging, "audit-log", "FILE",
-        "Write sign-ins, refusals and changes of keys, users, rules and settings to this file as JSON lines; off by default"),
+        "Write sign-ins, refusals and changes of keys, users, rules and settings to this file, as JSON lines. Default: off"),
     number(Logging, "audit-log-size", 65_536, 1_099_511_627_776,
-        "Bytes of a file of the audit log; what would exceed them begins another file").or("67108864"),
+        "Size in bytes at which a file of the audit log is rotated").or("67108864"),
     number(Logging, "audit-log-files", 1, 1000,
-        "Files of the audit log that are kept, the current one included; the oldest is removed").or("10"),
+        "Number of audit log files to keep, including the current one; older ones are removed").or("10"),
 
-    text(Client, "url", "URL", "The server that a tool talks to").or("http://127.0.0.1:8081/"),
-    text(Client, "ca", "FILE", "The authority, PEM, that a tool trusts with https"),
+    text(Client, "url", "URL", "URL of the server to connect to").or("http://127.0.0.1:8081/"),
+    text(Client, "ca", "FILE", "Certificate authority to trust with https, in PEM"),
 ];
 
 #[cfg(test)]
@@ -355,7 +373,7 @@ mod tests {
         }
     }
 
-    /// `UPDATE_DOCS=1` writes the table anew.
+    /// `UPDATE_DOCS=1` rewrites the table in the documentation.
     #[test]
     fn the_documentation_has_every_row() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");

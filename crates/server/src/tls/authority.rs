@@ -1,14 +1,15 @@
-//! An authority of our own: a root that people trust once, and certificates that it signs as names and time want them.
+//! The server's own certificate authority: a root that clients trust once, and certificates that it signs as names and
+//! dates require.
 //!
 //! ```text
-//! tls/root.pem         the root, for everybody; made once
-//! tls/root-key.pem     its key, for the owner only: whoever has it can pretend to be any server to those who trust the root
-//! tls/certificate.pem  the server's certificate and the root behind it
-//! tls/key.pem          its key; the first line says for which names
+//!   tls/root.pem         the root, public; created once
+//!   tls/root-key.pem     its private key, for the owner only: its holder can impersonate any server to these clients
+//!   tls/certificate.pem  the server's certificate, followed by the root
+//!   tls/key.pem          its private key; the first line lists the names
 //! ```
 //!
-//! Nothing here reads X.509: whether a certificate will do is asked of the same code that clients in Rust ask. The root is
-//! not read either: its name follows from its key, so that what signs is always what the file says.
+//! This module does not parse X.509: whether a certificate is acceptable is decided by the same code that Rust clients
+//! use. The root is not parsed either: its name follows from its key, so that the signer always matches the file.
 
 use std::fs;
 use std::path::Path;
@@ -37,19 +38,19 @@ const KEY: &str = "key.pem";
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 const ROOT_DAYS: u64 = 20 * 365;
-/// Apple's systems accept no certificate for longer than 825 days.
+/// The lifetime of a certificate. Apple's systems accept none longer than 825 days.
 const CERTIFICATE_DAYS: u64 = 800;
-/// A certificate that ends sooner is made anew.
+/// The remaining lifetime below which a certificate is renewed.
 const RENEWAL_DAYS: u64 = 30;
 
-/// Signs certificates.
+/// A certificate authority.
 pub(super) struct Authority {
     key: KeyPair,
     root: CertificateDer<'static>,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub(super) fn made(now_seconds: u64) -> Result<Self> {
         let make = || -> Result<_, rcgen::Error> {
             let key = KeyPair::generate()?;
@@ -58,22 +59,22 @@ impl Authority {
             let root = params.self_signed(&key)?.der().clone();
             Ok(Self { key, root })
         };
-        make().context("cannot make a root certificate")
+        make().context("cannot create a root certificate")
     }
 
-    /// The one in the folder, made if there is none.
+    /// Loads the authority in the folder, or creates one there.
     pub(super) fn kept(folder: &Path, now_seconds: u64) -> Result<Self> {
         let (root, key) = (folder.join(ROOT), folder.join(ROOT_KEY));
         if root.exists() && key.exists() {
             return Self::read(&root, &key);
         }
         let made = Self::made(now_seconds)?;
-        files::create_private_directory(folder).context("cannot make the folder")?;
+        files::create_private_directory(folder).context("cannot create the folder")?;
         let secret = armoured("PRIVATE KEY", made.key.serialized_der());
-        // The root comes last: if it is there, so is its key.
+        // The root comes last: if it exists, so does its key.
         files::replace(&key, secret.as_bytes(), Readers::Owner)
             .and_then(|()| files::replace(&root, made.root().as_bytes(), Readers::Everybody))
-            .context("cannot keep a root certificate")?;
+            .context("cannot save a root certificate")?;
         Ok(made)
     }
 
@@ -94,12 +95,13 @@ impl Authority {
         Ok(Self { key, root: certificate })
     }
 
-    /// The root as PEM.
+    /// Returns the root as PEM.
     pub(super) fn root(&self) -> String {
         armoured("CERTIFICATE", &self.root)
     }
 
-    /// The certificate in the folder, or a new one if that one is not for these names, not of this authority or about to end.
+    /// Returns the certificate in the folder, or a new one if that one has other names, comes from another authority or
+    /// is about to expire.
     pub(super) fn certificate_in(&self, folder: &Path, names: &[String], now_seconds: u64) -> Result<Pem> {
         let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
         if let Ok(pem) = Pem::read(&certificate, &key)
@@ -110,11 +112,11 @@ impl Authority {
         let pem = self.certificate(names, now_seconds)?;
         files::replace(&key, pem.key.as_bytes(), Readers::Owner)
             .and_then(|()| files::replace(&certificate, pem.certificate.as_bytes(), Readers::Everybody))
-            .context("cannot keep a certificate")?;
+            .context("cannot save a certificate")?;
         Ok(pem)
     }
 
-    /// A new certificate.
+    /// Issues a certificate.
     pub(super) fn certificate(&self, names: &[String], now_seconds: u64) -> Result<Pem> {
         let make = || -> Result<Pem, rcgen::Error> {
             let key = KeyPair::generate()?;
@@ -132,10 +134,11 @@ impl Authority {
                 source: "the server's own certificate".to_owned(),
             })
         };
-        make().context("cannot make a certificate")
+        make().context("cannot create a certificate")
     }
 
-    /// Whether clients that trust the root would accept it then under each of the names, and it is for no others.
+    /// Returns whether clients that trust the root would accept it at that time under each of the names, and it has no
+    /// others.
     fn is_good(&self, pem: &Pem, names: &[String], seconds: u64) -> bool {
         let then = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let check = || {
@@ -155,12 +158,12 @@ impl Authority {
     }
 }
 
-/// What a key's file begins with.
+/// Returns the first line of a key file.
 fn heading(names: &[String]) -> String {
     format!("# {}\n", names.join(", "))
 }
 
-/// The root of a key. Its name tells roots apart that people trust side by side.
+/// Returns the parameters of the root for a key. Its name distinguishes roots that a client trusts side by side.
 fn root_params(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
     let digits: Vec<String> =
@@ -195,7 +198,7 @@ mod tests {
         ["localhost", "127.0.0.1", "::1"].iter().chain(extra).map(|name| (*name).to_owned()).collect()
     }
 
-    /// What is served by a start at that time, and what its root is.
+    /// Returns the certificate served by a start at that time, and its root.
     fn start(folder: &Path, names: &[String], now: u64) -> (String, String) {
         let authority = Authority::kept(folder, now).unwrap();
         let pem = authority.certificate_in(folder, names, now).unwrap();

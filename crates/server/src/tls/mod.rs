@@ -1,9 +1,9 @@
-//! What TLS needs: the operator's certificate, or one that an authority of our own signs, for the names that clients may know
-//! this server by.
+//! TLS: the operator's certificate, or one signed by the server's own authority, for the names under which clients may
+//! reach this server.
 //!
-//! Clients trust the authority's root, `tls/root.pem` in the data directory, which stays for as long as the data; the
-//! certificate itself comes and goes with names and time, also while the server runs. A store in memory has a new authority
-//! at each start.
+//! Clients trust the authority's root, `tls/root.pem` in the data directory, which stays as long as the data; the
+//! certificate itself is renewed when names change or it is about to expire, also while the server runs. A store in
+//! memory has a new authority at each start.
 
 mod authority;
 mod served;
@@ -28,45 +28,46 @@ use authority::Authority;
 pub(crate) use served::Renewal;
 use served::{Served, Source};
 
-/// Below the data directory.
+/// The folder below the data directory.
 const FOLDER: &str = "tls";
 
-/// What clients of the NoSQL port may speak inside TLS, the better first. Clients of the other port ask for nothing.
+/// The protocols offered inside TLS on the NoSQL port, in order of preference. Clients of the other port negotiate
+/// none.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// For every port that speaks TLS.
+/// The TLS configuration of all ports.
 pub(crate) struct Tls {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) root: Root,
     pub(crate) renewal: Renewal,
 }
 
-/// What clients should trust.
+/// The root that clients should trust.
 pub(crate) struct Root {
     pub(crate) pem: String,
-    /// Where it lies; one that was made for a store in memory lies nowhere.
+    /// Its path; `None` for a store in memory.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Reads or makes what TLS needs. Certificates are made for real time, whatever a test clock says.
+/// Reads or creates certificates. They are issued by real time, whatever a test clock shows.
 pub(crate) fn open(config: &Config, now_seconds: u64) -> Result<Tls> {
     let names = names(config);
-    let (source, root) = match (&config.certificate, &config.place) {
+    let (source, root) = match (&config.certificate, &config.location) {
         (Certificate::Given { certificate, key }, _) => {
             let root = Root { pem: Pem::read(certificate, key)?.last()?, path: Some(certificate.clone()) };
-            (Source::Given { certificate: certificate.clone(), key: key.clone() }, root)
+            (Source::Files { certificate: certificate.clone(), key: key.clone() }, root)
         }
         (Certificate::Own, DataLocation::Directory(data)) => {
             let folder = data.join(FOLDER);
             let authority = Authority::kept(&folder, now_seconds)
                 .with_context(|| format!("in '{}'", folder.display()))?;
             let root = Root { pem: authority.root(), path: Some(folder.join(authority::ROOT)) };
-            (Source::Kept { folder, names }, root)
+            (Source::Folder { folder, names }, root)
         }
         (Certificate::Own, DataLocation::Memory) => {
             let authority = Authority::made(now_seconds)?;
             let made = authority.certificate(&names, now_seconds)?;
-            (Source::Made(made), Root { pem: authority.root(), path: None })
+            (Source::Memory(made), Root { pem: authority.root(), path: None })
         }
     };
     let renewal = Renewal::new(source, now_seconds)?;
@@ -83,9 +84,9 @@ fn config_for(served: Arc<Served>) -> Result<ServerConfig> {
     Ok(config)
 }
 
-/// What clients should trust, as far as it is there without a server.
-pub(crate) fn root(certificate: &Certificate, place: &DataLocation) -> Result<Root> {
-    match (certificate, place) {
+/// Returns the root that clients should trust, as far as it exists without a server.
+pub(crate) fn root(certificate: &Certificate, location: &DataLocation) -> Result<Root> {
+    match (certificate, location) {
         (Certificate::Given { certificate, key }, _) => {
             Ok(Root { pem: Pem::read(certificate, key)?.last()?, path: Some(certificate.clone()) })
         }
@@ -93,7 +94,7 @@ pub(crate) fn root(certificate: &Certificate, place: &DataLocation) -> Result<Ro
             let path = data.join(FOLDER).join(authority::ROOT);
             let pem = fs::read_to_string(&path).with_context(|| {
                 format!(
-                    "there is no root certificate '{}' yet: the first start of the server makes it",
+                    "there is no root certificate '{}' yet: the first start of the server creates it",
                     path.display()
                 )
             })?;
@@ -106,7 +107,7 @@ pub(crate) fn root(certificate: &Certificate, place: &DataLocation) -> Result<Ro
     }
 }
 
-/// The names under which clients may know this server.
+/// Returns the names under which clients may reach this server.
 fn names(config: &Config) -> Vec<String> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -135,7 +136,7 @@ fn names(config: &Config) -> Vec<String> {
 struct Pem {
     certificate: String,
     key: String,
-    /// Where they came from, for complaints.
+    /// The source, for messages.
     source: String,
 }
 
@@ -152,7 +153,7 @@ impl Pem {
         format!("{} do not make a certificate for TLS", self.source)
     }
 
-    /// The certificates, that of the server first.
+    /// Returns the certificates, that of the server first.
     fn chain(&self) -> Result<Vec<CertificateDer<'static>>> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(self.certificate.as_bytes())
             .collect::<Result<_, _>>()
@@ -163,13 +164,13 @@ impl Pem {
         Ok(chain)
     }
 
-    /// The end of the chain, which is as near to a root as the operator gives it.
+    /// Returns the last certificate of the chain, the closest to a root that the operator provides.
     fn last(&self) -> Result<String> {
         let chain = self.chain()?;
         Ok(chain.last().map(|last| armoured("CERTIFICATE", last)).unwrap_or_default())
     }
 
-    /// As handshakes need it. The certificate and the key belong together.
+    /// Returns the key and certificate for handshakes, which must match.
     fn certified(&self) -> Result<CertifiedKey> {
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).with_context(|| self.complaint())?;
         let provider = rustls::crypto::ring::default_provider();
@@ -177,7 +178,7 @@ impl Pem {
     }
 }
 
-/// Bytes as PEM.
+/// Encodes bytes as PEM.
 fn armoured(label: &str, bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");

@@ -1,5 +1,5 @@
-//! The certificate that handshakes get, which is exchanged while the server runs: operators' certificates live for weeks, ours
-//! for two years, and a database runs for longer than that.
+//! The certificate used in handshakes, which can be replaced while the server runs: operators' certificates are valid
+//! for weeks, the server's own for two years, and a database runs longer than that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use tokio::time::timeout;
 use super::Pem;
 use super::authority::Authority;
 
-/// Between two looks at the certificate; SIGHUP asks for one at once.
+/// The pause between two checks of the certificate; SIGHUP triggers one at once.
 const LOOK_PAUSE: Duration = Duration::from_hours(1);
 
-/// Where the certificate of the moment is found.
+/// The source of the current certificate.
 pub(super) enum Source {
-    /// In the operator's files.
-    Given { certificate: PathBuf, key: PathBuf },
-    /// In a folder of ours, made anew when its end is near.
-    Kept { folder: PathBuf, names: Vec<String> },
-    /// Nowhere: it was made for a store in memory, which does not live that long.
-    Made(Pem),
+    /// The operator's files.
+    Files { certificate: PathBuf, key: PathBuf },
+    /// A folder of the server, in which it is renewed in time.
+    Folder { folder: PathBuf, names: Vec<String> },
+    /// Created for a store in memory, which does not run that long.
+    Memory(Pem),
 }
 
 impl Source {
-    /// What should be served at that time.
+    /// Returns the certificate to serve at that time.
     pub(super) fn certificate(&self, now_seconds: u64) -> Result<Pem> {
         match self {
-            Source::Given { certificate, key } => Pem::read(certificate, key),
-            Source::Kept { folder, names } => {
+            Source::Files { certificate, key } => Pem::read(certificate, key),
+            Source::Folder { folder, names } => {
                 Authority::kept(folder, now_seconds)?.certificate_in(folder, names, now_seconds)
             }
-            Source::Made(pem) => Ok(pem.clone()),
+            Source::Memory(pem) => Ok(pem.clone()),
         }
     }
 }
 
-/// What handshakes get now.
+/// The certificate used in handshakes now.
 #[derive(Debug)]
 pub(super) struct Served(RwLock<Arc<CertifiedKey>>);
 
@@ -53,7 +53,7 @@ impl ResolvesServerCert for Served {
     }
 }
 
-/// Keeps what is served up to date.
+/// Keeps the served certificate up to date.
 pub(crate) struct Renewal {
     source: Source,
     served: Arc<Served>,
@@ -69,7 +69,7 @@ impl Renewal {
         Arc::clone(&self.served)
     }
 
-    /// Looks at the source, and whether what it has is new. What is no certificate is not served: the old one stays.
+    /// Checks the source; returns whether its certificate is new. An invalid one is not served: the old one stays.
     pub(super) fn look(&self, now_seconds: u64) -> Result<bool> {
         let found = self.source.certificate(now_seconds)?.certified()?;
         let is_new = found.cert != self.served.0.read().cert;
@@ -79,17 +79,17 @@ impl Renewal {
         Ok(is_new)
     }
 
-    /// Looks now and then, and when asked to by a signal. Runs until dropped.
+    /// Checks periodically, and when a signal requests it. Runs until dropped.
     pub(crate) async fn keep(self, clock: Arc<dyn WallClock>, mut hangup: Signal) {
         let this = Arc::new(self);
         loop {
             let _ = timeout(LOOK_PAUSE, hangup.recv()).await;
             let (worker, now_seconds) = (Arc::clone(&this), clock.wall().seconds());
             match spawn_blocking(move || worker.look(now_seconds)).await {
-                Ok(Ok(true)) => tracing::info!("another certificate is served to new connections"),
+                Ok(Ok(true)) => tracing::info!("serving a new certificate to new connections"),
                 Ok(Ok(false)) => {}
-                Ok(Err(error)) => tracing::error!("the certificate stays as it is: {error:#}"),
-                Err(error) => tracing::error!("looking for a certificate failed: {error}"),
+                Ok(Err(error)) => tracing::error!("the certificate is unchanged: {error:#}"),
+                Err(error) => tracing::error!("reloading the certificate failed: {error}"),
             }
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_certificate_of_ours_is_made_anew_before_it_ends() {
         let data = tempfile::tempdir().unwrap();
-        let source = Source::Kept { folder: data.path().join("tls"), names: names() };
+        let source = Source::Folder { folder: data.path().join("tls"), names: names() };
         let renewal = Renewal::new(source, NOW).unwrap();
         let first = leaf(&renewal);
         assert!(!renewal.look(NOW + 700 * DAY_SECONDS).unwrap());
@@ -136,11 +136,11 @@ mod tests {
         let authority = Authority::made(NOW).unwrap();
         let [first, second] = [(); 2].map(|()| authority.certificate(&names(), NOW).unwrap());
         write(data.path(), &first);
-        let source = Source::Given { certificate: data.path().join("c.pem"), key: data.path().join("k.pem") };
+        let source = Source::Files { certificate: data.path().join("c.pem"), key: data.path().join("k.pem") };
         let renewal = Renewal::new(source, NOW).unwrap();
         let old = leaf(&renewal);
         assert!(!renewal.look(NOW).unwrap());
-        // Between the two files of a renewal: a certificate and a key that do not belong together.
+        // Between the two files of a renewal: a certificate and a key that do not match.
         fs::write(data.path().join("c.pem"), &second.certificate).unwrap();
         let refusal = format!("{:#}", renewal.look(NOW).unwrap_err());
         assert!(refusal.contains("c.pem"), "{refusal}");

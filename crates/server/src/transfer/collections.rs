@@ -1,5 +1,5 @@
-//! Collections through the admin API: commands of the MongoDB API, as drivers send them, so that validators, indexes and views
-//! mean what they mean to everybody.
+//! Collections through the admin API: the same commands of the MongoDB API that drivers send, so that validators,
+//! indexes and views apply as usual.
 
 use std::time::Duration;
 
@@ -9,42 +9,40 @@ use hyper::Method;
 
 use super::import::Mode;
 use crate::client::{Client, Payload};
-use crate::place::Place;
+use crate::namespace::Namespace;
 
 const BSON: &str = "application/bson";
 
-/// MongoDB's number for a key that is taken,
+/// MongoDB's error code for a duplicate key.
 const DUPLICATE_KEY: i32 = 11000;
-/// and the service's for who comes too fast.
+/// MongoDB's error code for exceeded throughput.
 const TOO_MANY_REQUESTS: i32 = 16500;
 
-/// How long to wait where nobody says how long.
+/// How long to wait if the server suggests no time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a page of documents did.
+/// The result of writing a page of documents.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) created: u64,
     pub(super) replaced: u64,
-    /// Those that were refused, by position, and why.
+    /// The refused documents, by position, and why.
     pub(super) failed: Vec<(usize, String)>,
 }
 
-/// Runs a command; its answer, which may tell of statements that failed.
+/// Runs a command; its answer may report failed statements.
 fn run(client: &mut Client, command: &RawDocument) -> Result<RawDocument> {
     loop {
         let payload = Payload::Bytes(BSON, command.clone().into_bytes());
         let answer = client.call(&Method::POST, "/_bolide/command", payload)?;
-        let answer =
-            RawDocument::parse(answer.body).context("the server answers something that is not BSON")?;
+        let answer = RawDocument::parse(answer.body).context("the server returned data that is not BSON")?;
         if matches!(answer.get("ok"), Some(ValueRef::Double(ok)) if ok > 0.0) {
             return Ok(answer);
         }
-        let text =
-            answer.get("errmsg").and_then(ValueRef::as_str).unwrap_or("no reason was given").to_owned();
+        let text = answer.get("errmsg").and_then(ValueRef::as_str).unwrap_or("no reason given").to_owned();
         if !matches!(answer.get("code"), Some(ValueRef::Int32(TOO_MANY_REQUESTS))) {
             let name = command.view().iter().next().map_or("", |(name, _)| name);
-            bail!("the server refuses {name}: {text}");
+            bail!("the server refused {name}: {text}");
         }
         client.pause(retry_after(&text));
     }
@@ -56,15 +54,15 @@ fn retry_after(text: &str) -> Duration {
     told.map_or(PAUSE, Duration::from_millis)
 }
 
-/// What a collection is, as mongodump describes it. None for what belongs to the system.
-pub(super) fn describe(client: &mut Client, place: &Place) -> Result<Document> {
-    let filter = Document::new().with("name", place.name.as_str());
+/// Describes a collection as mongodump does. `None` for system collections.
+pub(super) fn describe(client: &mut Client, namespace: &Namespace) -> Result<Document> {
+    let filter = Document::new().with("name", namespace.name.as_str());
     let list = Document::new()
         .with("listCollections", 1)
         .with("filter", filter)
-        .with("$db", place.database.as_str());
+        .with("$db", namespace.database.as_str());
     let listed = first_batch(&run(client, &RawDocument::from_document(&list))?);
-    let Some(entry) = listed.into_iter().next() else { bail!("the collection '{place}' is gone") };
+    let Some(entry) = listed.into_iter().next() else { bail!("the collection '{namespace}' is gone") };
     let kind = entry.get("type").and_then(Value::as_str).unwrap_or("collection").to_owned();
     let options = entry.get("options").cloned().unwrap_or_else(|| Document::new().into());
     let uuid = match entry.get("info").and_then(Value::as_document).and_then(|info| info.get("uuid")) {
@@ -73,15 +71,16 @@ pub(super) fn describe(client: &mut Client, place: &Place) -> Result<Document> {
     };
     let mut indexes = Vec::new();
     if kind != "view" {
-        let list =
-            Document::new().with("listIndexes", place.name.as_str()).with("$db", place.database.as_str());
+        let list = Document::new()
+            .with("listIndexes", namespace.name.as_str())
+            .with("$db", namespace.database.as_str());
         indexes = first_batch(&run(client, &RawDocument::from_document(&list))?);
     }
     let indexes: Vec<Value> = indexes.into_iter().map(Value::Document).collect();
     Ok(Document::new()
         .with("indexes", indexes)
         .with("uuid", uuid)
-        .with("collectionName", place.name.as_str())
+        .with("collectionName", namespace.name.as_str())
         .with("type", kind)
         .with("options", options))
 }
@@ -91,7 +90,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The documents of an answer with a cursor; what is listed here fits into one.
+/// Returns the documents of an answer with a cursor; the lists requested here fit into one.
 fn first_batch(answer: &RawDocument) -> Vec<Document> {
     let cursor = answer.get("cursor").and_then(ValueRef::as_document);
     let batch = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);
@@ -100,24 +99,24 @@ fn first_batch(answer: &RawDocument) -> Vec<Document> {
     })
 }
 
-/// Makes what such a description describes, unless it is there: the collection or view, then its indexes.
-pub(super) fn make(client: &mut Client, place: &Place, description: &Document) -> Result<()> {
-    let filter = Document::new().with("name", place.name.as_str());
+/// Creates the collection or view in such a description, unless it exists, then its indexes.
+pub(super) fn make(client: &mut Client, namespace: &Namespace, description: &Document) -> Result<()> {
+    let filter = Document::new().with("name", namespace.name.as_str());
     let list = Document::new()
         .with("listCollections", 1)
         .with("filter", filter)
         .with("nameOnly", true)
-        .with("$db", place.database.as_str());
+        .with("$db", namespace.database.as_str());
     if first_batch(&run(client, &RawDocument::from_document(&list))?).is_empty() {
-        let mut create = Document::new().with("create", place.name.as_str());
+        let mut create = Document::new().with("create", namespace.name.as_str());
         for (name, value) in
             description.get("options").and_then(Value::as_document).into_iter().flat_map(Document::iter)
         {
             create.push(name, value.clone());
         }
-        create.push("$db", place.database.as_str());
+        create.push("$db", namespace.database.as_str());
         run(client, &RawDocument::from_document(&create))
-            .with_context(|| format!("cannot make '{place}'"))?;
+            .with_context(|| format!("cannot create '{namespace}'"))?;
     }
     let indexes = description.get("indexes").and_then(Value::as_array).unwrap_or_default();
     let indexes = indexes.iter().filter_map(Value::as_document).filter(|index| !is_own(index)).map(|index| {
@@ -129,24 +128,24 @@ pub(super) fn make(client: &mut Client, place: &Place, description: &Document) -
     let indexes: Vec<Value> = indexes.collect();
     if !indexes.is_empty() {
         let create = Document::new()
-            .with("createIndexes", place.name.as_str())
+            .with("createIndexes", namespace.name.as_str())
             .with("indexes", indexes)
-            .with("$db", place.database.as_str());
+            .with("$db", namespace.database.as_str());
         run(client, &RawDocument::from_document(&create))
-            .with_context(|| format!("cannot make the indexes of '{place}'"))?;
+            .with_context(|| format!("cannot create the indexes of '{namespace}'"))?;
     }
     Ok(())
 }
 
-/// Whether an index is the one that every collection has.
+/// Returns whether an index is the default one on `_id`.
 fn is_own(index: &Document) -> bool {
     index.get("name").and_then(Value::as_str) == Some("_id_")
 }
 
-/// Writes documents. Who is there already is left alone or replaced.
+/// Writes documents. Existing ones are left alone or replaced.
 pub(super) fn write(
     client: &mut Client,
-    place: &Place,
+    namespace: &Namespace,
     mode: Mode,
     documents: &[RawDocument],
 ) -> Result<Written> {
@@ -154,7 +153,7 @@ pub(super) fn write(
     let mut left: Vec<usize> = (0..documents.len()).collect();
     let mut taken = Vec::new();
     while !left.is_empty() {
-        let refused = statements(client, &insert(place, &left, documents))?;
+        let refused = statements(client, &insert(namespace, &left, documents))?;
         written.created += (left.len() - refused.len()) as u64;
         let mut again = Vec::new();
         for refusal in refused {
@@ -171,7 +170,7 @@ pub(super) fn write(
         left = again;
     }
     while !taken.is_empty() {
-        let refused = statements(client, &replace(place, &taken, documents))?;
+        let refused = statements(client, &replace(namespace, &taken, documents))?;
         written.replaced += (taken.len() - refused.len()) as u64;
         let mut again = Vec::new();
         for refusal in refused {
@@ -189,20 +188,20 @@ pub(super) fn write(
     Ok(written)
 }
 
-fn insert(place: &Place, which: &[usize], documents: &[RawDocument]) -> RawDocument {
+fn insert(namespace: &Namespace, which: &[usize], documents: &[RawDocument]) -> RawDocument {
     let mut command = Writer::default();
-    command.field("insert", place.name.as_str());
+    command.field("insert", namespace.name.as_str());
     command.open_array("documents");
     for position in which {
         command.raw_item(&documents[*position]);
     }
     command.close();
-    ending(command, place)
+    ending(command, namespace)
 }
 
-fn replace(place: &Place, which: &[usize], documents: &[RawDocument]) -> RawDocument {
+fn replace(namespace: &Namespace, which: &[usize], documents: &[RawDocument]) -> RawDocument {
     let mut command = Writer::default();
-    command.field("update", place.name.as_str());
+    command.field("update", namespace.name.as_str());
     command.open_array("updates");
     for position in which {
         let document = &documents[*position];
@@ -217,18 +216,18 @@ fn replace(place: &Place, which: &[usize], documents: &[RawDocument]) -> RawDocu
         command.raw_item(&statement.finish());
     }
     command.close();
-    ending(command, place)
+    ending(command, namespace)
 }
 
-/// What all writes of an import have in common. What a document has is what it keeps: also empty timestamps.
-fn ending(mut command: Writer, place: &Place) -> RawDocument {
+/// Completes a write command. Imported documents keep empty timestamps as they are.
+fn ending(mut command: Writer, namespace: &Namespace) -> RawDocument {
     command.field("ordered", false);
     command.field("bypassEmptyTsReplacement", true);
-    command.field("$db", place.database.as_str());
+    command.field("$db", namespace.database.as_str());
     command.finish()
 }
 
-/// A statement that was refused.
+/// A refused statement.
 struct Refusal {
     position: usize,
     code: i32,
@@ -244,7 +243,7 @@ fn statements(client: &mut Client, command: &RawDocument) -> Result<Vec<Refusal>
         errors.map_or_else(Vec::new, |errors| errors.iter().filter_map(ValueRef::as_document).collect());
     let number = |value: Option<ValueRef<'_>>| match value {
         Some(ValueRef::Int32(number)) => Ok(number),
-        other => Err(anyhow!("the server tells of a failed write without a number: {other:?}")),
+        other => Err(anyhow!("the server reported a failed write without its index: {other:?}")),
     };
     errors
         .into_iter()

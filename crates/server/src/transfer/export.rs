@@ -1,4 +1,4 @@
-//! From the server into a file.
+//! Exports from the server to a file.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -15,54 +15,61 @@ use hyper::Method;
 use super::collections;
 use super::files::Form;
 use super::meter::{Meter, Unit};
-use super::progress::{Note, Progress, Way};
+use super::progress::{Direction, Progress, ProgressFile};
 use crate::client::{Client, Payload};
-use crate::figures;
 use crate::files::{create_private, create_private_directory, make_private, private};
-use crate::place::{Api, Place};
+use crate::format;
+use crate::namespace::{Api, Namespace};
 
-/// How an export is done.
+/// The options of an export.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Export {
     pub(crate) form: Form,
     pub(crate) gzip: bool,
-    /// Whether items keep the properties that the system owns.
+    /// Whether items keep their system properties.
     pub(crate) system: bool,
-    pub(crate) begun: Begun,
+    pub(crate) begun: ExistingFile,
 }
 
-/// What becomes of a file that is there.
+/// What happens to an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begun {
-    /// It stays, and there is no export.
-    Stays,
-    /// If its export was interrupted, that goes on.
-    GoesOn,
-    /// It is lost.
-    Lost,
+pub(crate) enum ExistingFile {
+    /// It stays, and nothing is exported.
+    Keep,
+    /// An interrupted export into it is resumed.
+    Resume,
+    /// It is overwritten.
+    Overwrite,
 }
 
 impl Export {
-    /// Whether the export into a file was interrupted.
+    /// Returns whether the export into a file was interrupted.
     pub(crate) fn is_interrupted(file: &Path) -> bool {
-        Note::new(file, Way::Export, String::new()).exists()
+        ProgressFile::new(file, Direction::Export, String::new()).exists()
     }
 
-    /// Writes all living items of a place into a file; without one, to standard output.
-    pub(crate) fn items(self, client: &mut Client, place: &Place, file: Option<&Path>) -> Result<u64> {
-        if self.form == Form::Bson && place.api == Api::NoSql {
-            bail!("BSON is for collections of the MongoDB API; '{place}' is a container: use jsonl or json");
+    /// Writes all items of a namespace that have not expired to a file; to standard output if there is none.
+    pub(crate) fn items(
+        self,
+        client: &mut Client,
+        namespace: &Namespace,
+        file: Option<&Path>,
+    ) -> Result<u64> {
+        if self.form == Form::Bson && namespace.api == Api::NoSql {
+            bail!(
+                "BSON is for collections of the MongoDB API; '{namespace}' is a container: use jsonl or json"
+            );
         }
-        let entry = client.get_json(&place.path("ttl"))?;
+        let entry = client.get_json(&namespace.path("ttl"))?;
         let living = entry.get("living").and_then(|living| living.get("items")).and_then(Value::as_i64);
-        let mut meter = Meter::new(&place.to_string(), Unit::Items, living.map(i64::unsigned_abs));
+        let mut meter = Meter::new(&namespace.to_string(), Unit::Items, living.map(i64::unsigned_abs));
         let mut sink = match file {
-            Some(file) => Sink::open(self, client.url(), place, file)?,
+            Some(file) => Sink::open(self, client.url(), namespace, file)?,
             None => Sink { out: Out::Standard(std::io::stdout()), progress: Progress::default() },
         };
         loop {
-            let page = self.page(client, place, sink.progress.token.as_deref())?;
-            let text = self.text(page.body, place.api, &mut sink.progress)?;
+            let page = self.page(client, namespace, sink.progress.token.as_deref())?;
+            let text = self.text(page.body, namespace.api, &mut sink.progress)?;
             sink.progress.token.clone_from(&page.next);
             sink.put(&self.packed(&text)?, page.next.is_some())?;
             meter.at(sink.progress.items, "");
@@ -76,19 +83,19 @@ impl Export {
             sink.put(&self.packed(end)?, false)?;
         }
         sink.end()?;
-        meter.end(&figures::counted(items, "item"));
+        meter.end(&format::counted(items, "item"));
         Ok(items)
     }
 
-    fn page(self, client: &mut Client, place: &Place, after: Option<&str>) -> Result<Page> {
+    fn page(self, client: &mut Client, namespace: &Namespace, after: Option<&str>) -> Result<Page> {
         let after = after.map(|token| format!("&after={token}")).unwrap_or_default();
-        let path = format!("{}&system={}{after}", place.path("export"), self.system);
-        let answer = client.patiently(|client| client.call(&Method::GET, &path, Payload::Nothing))?;
+        let path = format!("{}&system={}{after}", namespace.path("export"), self.system);
+        let answer = client.with_retries(|client| client.call(&Method::GET, &path, Payload::Nothing))?;
         let next = answer.header("x-bolide-export-next").map(str::to_owned);
         Ok(Page { body: answer.body, next })
     }
 
-    /// A page in the form of the file.
+    /// Converts a page to the format of the file.
     fn text(self, page: Bytes, api: Api, progress: &mut Progress) -> Result<Vec<u8>> {
         let items: Vec<Vec<u8>> = match api {
             Api::NoSql => page
@@ -114,7 +121,7 @@ impl Export {
         Ok(text)
     }
 
-    /// Bytes as they lie in the file. Each piece is packed by itself, so that the file can be cut between any two.
+    /// Compresses bytes if required. Each piece is compressed separately, so that the file can be cut between any two.
     fn packed(self, text: &[u8]) -> Result<Vec<u8>> {
         if !self.gzip || text.is_empty() {
             return Ok(text.to_vec());
@@ -124,12 +131,12 @@ impl Export {
         Ok(packed.finish()?)
     }
 
-    /// Writes down what a place is defined as.
-    pub(crate) fn definition(client: &mut Client, place: &Place, file: &Path) -> Result<Kind> {
-        let (text, kind) = match place.api {
-            Api::NoSql => (client.get_json(&place.path("container"))?.to_json() + "\n", Kind::HasItems),
+    /// Writes the definition of a namespace.
+    pub(crate) fn definition(client: &mut Client, namespace: &Namespace, file: &Path) -> Result<Kind> {
+        let (text, kind) = match namespace.api {
+            Api::NoSql => (client.get_json(&namespace.path("container"))?.to_json() + "\n", Kind::HasItems),
             Api::MongoDb => {
-                let description = collections::describe(client, place)?;
+                let description = collections::describe(client, namespace)?;
                 let kind = description.get("type").and_then(bson::Value::as_str) == Some("view");
                 let text = bson::to_extended_json(ValueRef::Document(description.view()), false);
                 (text + "\n", if kind { Kind::View } else { Kind::HasItems })
@@ -137,14 +144,14 @@ impl Export {
         };
         let parent = file.parent().unwrap_or(Path::new("."));
         create_private_directory(parent)
-            .with_context(|| format!("cannot make the directory '{}'", parent.display()))?;
+            .with_context(|| format!("cannot create the directory '{}'", parent.display()))?;
         let write = || create_private(file)?.write_all(text.as_bytes());
         write().with_context(|| format!("cannot write '{}'", file.display()))?;
         Ok(kind)
     }
 }
 
-/// Whether there are items to a definition.
+/// Whether a namespace has items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     HasItems,
@@ -156,11 +163,12 @@ struct Page {
     next: Option<String>,
 }
 
-/// The documents of a page, as BSON or as Extended JSON in which no type is lost.
+/// Converts the documents of a page to BSON, or to Extended JSON that preserves every type.
 fn documents(mut page: Bytes, form: Form) -> Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     while !page.is_empty() {
-        let document = RawDocument::split_from(&mut page).context("the server sends what is not BSON")?;
+        let document =
+            RawDocument::split_from(&mut page).context("the server returned data that is not BSON")?;
         all.push(match form {
             Form::Bson => document.as_bytes().to_vec(),
             Form::Lines | Form::Array => {
@@ -171,7 +179,7 @@ fn documents(mut page: Bytes, form: Form) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// Where an export goes.
+/// The destination of an export.
 struct Sink {
     out: Out,
     progress: Progress,
@@ -179,30 +187,31 @@ struct Sink {
 
 enum Out {
     Standard(std::io::Stdout),
-    File { file: File, note: Note, name: String },
+    File { file: File, progress_file: ProgressFile, name: String },
 }
 
 impl Sink {
-    fn open(export: Export, url: &str, place: &Place, path: &Path) -> Result<Sink> {
+    fn open(export: Export, url: &str, namespace: &Namespace, path: &Path) -> Result<Sink> {
         let name = path.display().to_string();
         let system = if export.system { " with system properties" } else { "" };
-        let note = Note::new(path, Way::Export, format!("{place} of {url}{system}"));
-        let progress = if export.begun == Begun::GoesOn { note.read()? } else { None };
+        let progress_file =
+            ProgressFile::new(path, Direction::Export, format!("{namespace} of {url}{system}"));
+        let progress = if export.begun == ExistingFile::Resume { progress_file.read()? } else { None };
         match export.begun {
-            Begun::GoesOn if progress.is_none() && path.exists() => {
+            ExistingFile::Resume if progress.is_none() && path.exists() => {
                 bail!("'{name}' was exported to its end: there is nothing to resume; --overwrite begins anew")
             }
-            Begun::Stays if path.exists() => bail!(
+            ExistingFile::Keep if path.exists() => bail!(
                 "'{name}' exists: --resume goes on with an export that was interrupted, --overwrite begins anew"
             ),
-            Begun::Stays | Begun::GoesOn | Begun::Lost => {}
+            ExistingFile::Keep | ExistingFile::Resume | ExistingFile::Overwrite => {}
         }
         let progress = progress.unwrap_or_default();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         create_private_directory(parent)
-            .with_context(|| format!("cannot make the directory '{}'", parent.display()))?;
-        // The note comes first: a file without one is whole.
-        note.write(&progress)?;
+            .with_context(|| format!("cannot create the directory '{}'", parent.display()))?;
+        // The progress file comes first: a file without one is complete.
+        progress_file.write(&progress)?;
         let open = || -> std::io::Result<File> {
             let mut file = private().write(true).create(true).truncate(false).open(path)?;
             make_private(&file)?;
@@ -214,19 +223,19 @@ impl Sink {
         if file.metadata().is_ok_and(|known| known.len() != progress.bytes) {
             bail!("'{name}' is shorter than its note says: begin anew with --overwrite");
         }
-        Ok(Sink { out: Out::File { file, note, name }, progress })
+        Ok(Sink { out: Out::File { file, progress_file, name }, progress })
     }
 
-    /// Writes a piece, and notes it if the export may go on behind it.
+    /// Writes a piece, and records the progress if the export may be resumed after it.
     fn put(&mut self, bytes: &[u8], more: bool) -> Result<()> {
         match &mut self.out {
             Out::Standard(out) => out.write_all(bytes).context("cannot write to standard output"),
-            Out::File { file, note, name } => {
+            Out::File { file, progress_file, name } => {
                 file.write_all(bytes).with_context(|| format!("cannot write '{name}'"))?;
                 self.progress.bytes += bytes.len() as u64;
                 if more {
                     file.sync_data().with_context(|| format!("cannot write '{name}'"))?;
-                    note.write(&self.progress)?;
+                    progress_file.write(&self.progress)?;
                 }
                 Ok(())
             }
@@ -236,9 +245,9 @@ impl Sink {
     fn end(self) -> Result<()> {
         match self.out {
             Out::Standard(mut out) => out.flush().context("cannot write to standard output"),
-            Out::File { file, note, name } => {
+            Out::File { file, progress_file, name } => {
                 file.sync_all().with_context(|| format!("cannot write '{name}'"))?;
-                note.remove()
+                progress_file.remove()
             }
         }
     }

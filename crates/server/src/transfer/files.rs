@@ -1,4 +1,4 @@
-//! Which files there are, and what is in them.
+//! The files of an export, and their formats.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::place::{Api, Place};
+use crate::namespace::{Api, Namespace};
 
-/// How items stand in a file.
+/// The format of items in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One a line.
+    /// One per line.
     Lines,
     /// In a JSON array.
     Array,
-    /// As BSON documents.
+    /// BSON documents.
     Bson,
 }
 
 impl Form {
-    /// The form of that name.
+    /// Returns the format with this name.
     pub(crate) fn named(word: &str) -> Form {
         match word {
             "json" => Form::Array,
@@ -29,7 +29,7 @@ impl Form {
         }
     }
 
-    /// How names of such files end.
+    /// Returns the file extension.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Form::Lines => "jsonl",
@@ -38,7 +38,7 @@ impl Form {
         }
     }
 
-    /// The form that a file's name tells, and whether it is compressed.
+    /// Returns the format by a file's extension, and whether it is compressed.
     pub(crate) fn of(file: &Path) -> (Option<Form>, bool) {
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let (name, gzip) = name.strip_suffix(".gz").map_or((name.as_str(), false), |name| (name, true));
@@ -52,42 +52,45 @@ impl Form {
     }
 }
 
-/// What a container's definition is kept under,
+/// The suffix of a container's definition.
 const CONTAINER: &str = "container.json";
-/// and what a collection's is.
+/// The suffix of a collection's definition.
 const METADATA: &str = "metadata.json";
 
-/// The files of a directory.
+/// The file layout of a directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) directory: PathBuf,
 }
 
-/// A container or collection that a directory has.
+/// A container or collection in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) place: Place,
-    /// Its items; none if there is only its definition, as of a view.
+pub(crate) struct StoredNamespace {
+    pub(crate) namespace: Namespace,
+    /// Its items; `None` if there is only a definition, as of a view.
     pub(crate) items: Option<PathBuf>,
     /// Its definition, if there is one.
     pub(crate) definition: Option<PathBuf>,
 }
 
 impl Layout {
-    /// The file of a place's items.
-    pub(crate) fn items(&self, place: &Place, form: Form, gzip: bool) -> PathBuf {
-        let name = format!("{}.{}{}", escaped(&place.name), form.extension(), if gzip { ".gz" } else { "" });
-        self.directory.join(escaped(&place.database)).join(name)
+    /// Returns the file for the items of a namespace.
+    pub(crate) fn items(&self, namespace: &Namespace, form: Form, gzip: bool) -> PathBuf {
+        let name =
+            format!("{}.{}{}", escaped(&namespace.name), form.extension(), if gzip { ".gz" } else { "" });
+        self.directory.join(escaped(&namespace.database)).join(name)
     }
 
-    /// The file of a place's definition.
-    pub(crate) fn definition(&self, place: &Place) -> PathBuf {
-        let ending = if place.api == Api::NoSql { CONTAINER } else { METADATA };
-        self.directory.join(escaped(&place.database)).join(format!("{}.{ending}", escaped(&place.name)))
+    /// Returns the file for the definition of a namespace.
+    pub(crate) fn definition(&self, namespace: &Namespace) -> PathBuf {
+        let ending = if namespace.api == Api::NoSql { CONTAINER } else { METADATA };
+        self.directory
+            .join(escaped(&namespace.database))
+            .join(format!("{}.{ending}", escaped(&namespace.name)))
     }
 
-    /// Everything that the directory has, in the order of names.
-    pub(crate) fn kept(&self) -> Result<Vec<Kept>> {
+    /// Lists everything in the directory, in the order of names.
+    pub(crate) fn namespaces(&self) -> Result<Vec<StoredNamespace>> {
         let mut all = Vec::new();
         for database in entries(&self.directory)?.into_iter().filter(|path| path.is_dir()) {
             let name = unescaped(&file_name(&database));
@@ -97,13 +100,13 @@ impl Layout {
     }
 }
 
-/// What the files of one database make.
-fn of_database(database: &str, files: &[PathBuf]) -> Result<Vec<Kept>> {
-    let mut all: Vec<Kept> = Vec::new();
+/// Lists the namespaces in the files of one database.
+fn of_database(database: &str, files: &[PathBuf]) -> Result<Vec<StoredNamespace>> {
+    let mut all: Vec<StoredNamespace> = Vec::new();
     let mut add = |api: Api, stem: &str, items: Option<PathBuf>, definition: Option<PathBuf>| -> Result<()> {
-        let place = Place { api, database: database.to_owned(), name: unescaped(stem) };
-        let at = all.iter().position(|kept| kept.place == place).unwrap_or_else(|| {
-            all.push(Kept { place, items: None, definition: None });
+        let namespace = Namespace { api, database: database.to_owned(), name: unescaped(stem) };
+        let at = all.iter().position(|kept| kept.namespace == namespace).unwrap_or_else(|| {
+            all.push(StoredNamespace { namespace, items: None, definition: None });
             all.len() - 1
         });
         let known = &mut all[at];
@@ -147,8 +150,8 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A name as that of a file: what no file's name can have, or what would make it another file's, is percent-encoded, as
-/// mongodump does it.
+/// Escapes a name for a file: characters that a file name cannot contain, or that would make it ambiguous, are
+/// percent-encoded as by mongodump.
 fn escaped(name: &str) -> String {
     let mut text = String::new();
     for (at, character) in name.char_indices() {
@@ -173,18 +176,18 @@ fn unescaped(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn place(api: Api, database: &str, name: &str) -> Place {
-        Place { api, database: database.to_owned(), name: name.to_owned() }
+    fn namespace(api: Api, database: &str, name: &str) -> Namespace {
+        Namespace { api, database: database.to_owned(), name: name.to_owned() }
     }
 
     #[test]
     fn a_directory_is_read_as_it_was_written() {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout { directory: directory.path().to_owned() };
-        let nosql = place(Api::NoSql, "shop", "orders");
-        let odd = place(Api::MongoDb, "..", "a/b%c.d\n");
-        let view = place(Api::MongoDb, "shop", "view");
-        let plain = place(Api::MongoDb, "shop", "users");
+        let nosql = namespace(Api::NoSql, "shop", "orders");
+        let odd = namespace(Api::MongoDb, "..", "a/b%c.d\n");
+        let view = namespace(Api::MongoDb, "shop", "view");
+        let plain = namespace(Api::MongoDb, "shop", "users");
         let write = |path: PathBuf| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
@@ -196,15 +199,17 @@ mod tests {
         write(layout.items(&plain, Form::Lines, false));
         write(layout.definition(&plain));
         write(directory.path().join("shop/notes.txt"));
-        let kept = layout.kept().unwrap();
-        let shown: Vec<_> =
-            kept.iter().map(|kept| (&kept.place, kept.items.is_some(), kept.definition.is_some())).collect();
+        let kept = layout.namespaces().unwrap();
+        let shown: Vec<_> = kept
+            .iter()
+            .map(|kept| (&kept.namespace, kept.items.is_some(), kept.definition.is_some()))
+            .collect();
         assert_eq!(
             shown,
             [(&odd, true, false), (&nosql, true, true), (&plain, true, true), (&view, false, true)]
         );
         assert_eq!(Form::of(kept[0].items.as_deref().unwrap()), (Some(Form::Bson), true));
         write(layout.items(&nosql, Form::Lines, false));
-        assert!(layout.kept().unwrap_err().to_string().contains("keep one of them"));
+        assert!(layout.namespaces().unwrap_err().to_string().contains("keep one of them"));
     }
 }

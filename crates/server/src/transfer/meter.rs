@@ -1,5 +1,5 @@
-//! How far something long has come, for whoever waits: a bar on a terminal, a line now and then elsewhere. Both on standard error,
-//! so that standard output can be the thing itself.
+//! The progress of a transfer: a bar on a terminal, occasional lines elsewhere. Both on standard error, so that
+//! standard output can carry the data.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::Instant;
 
-use crate::figures;
+use crate::format;
 
 /// The pause between two lines.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
 
-/// What a meter counts.
+/// The unit of a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Items,
     Bytes,
 }
 
-/// A meter of one file.
+/// The meter of one file.
 pub(crate) struct Meter {
     name: String,
     unit: Unit,
@@ -29,7 +29,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A meter that goes up to `total`; none if that is not known.
+    /// Creates a meter up to `total`; `None` if that is unknown.
     pub(crate) fn new(name: &str, unit: Unit, total: Option<u64>) -> Meter {
         let total = total.unwrap_or(0);
         let bar = std::io::stderr().is_terminal().then(|| {
@@ -46,11 +46,11 @@ impl Meter {
         Meter { name: name.to_owned(), unit, total, bar, last_line: Instant::now() }
     }
 
-    /// How far it has come.
+    /// Shows the position.
     pub(crate) fn at(&mut self, position: u64, remark: &str) {
         match &self.bar {
             Some(bar) => {
-                // What is written meanwhile may be more than there was at the beginning.
+                // Data written meanwhile may exceed the initial total.
                 bar.set_length(self.total.max(position));
                 bar.set_position(position);
                 bar.set_message(remark.to_owned());
@@ -63,7 +63,7 @@ impl Meter {
         }
     }
 
-    /// Says something beside the bar.
+    /// Prints a message beside the bar.
     pub(crate) fn say(&self, words: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{words}")),
@@ -71,7 +71,7 @@ impl Meter {
         }
     }
 
-    /// It is over; the words are what remains of it.
+    /// Ends the meter and leaves a message.
     pub(crate) fn end(self, words: &str) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -81,8 +81,8 @@ impl Meter {
 
     fn shown(&self, figure: u64) -> String {
         match self.unit {
-            Unit::Items => figures::counted(figure, "item"),
-            Unit::Bytes => figures::bytes(figure),
+            Unit::Items => format::counted(figure, "item"),
+            Unit::Bytes => format::bytes(figure),
         }
     }
 }

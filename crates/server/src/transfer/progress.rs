@@ -1,4 +1,4 @@
-//! How far an export or import has come, written down beside its file after each page.
+//! The progress of an export or import, recorded beside its file after each page.
 
 use std::fs;
 use std::io::Write;
@@ -9,59 +9,59 @@ use document::{Object, Value};
 
 use crate::files::create_private;
 
-/// Which way items go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Export,
     Import,
 }
 
-impl Way {
+impl Direction {
     fn word(self) -> &'static str {
         match self {
-            Way::Export => "export",
-            Way::Import => "import",
+            Direction::Export => "export",
+            Direction::Import => "import",
         }
     }
 }
 
-/// How far one file has come.
+/// The progress of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Where the server goes on; exports only.
+    /// The server's continuation token; exports only.
     pub(crate) token: Option<String>,
-    /// Bytes of the file that are dealt with: as they lie there for an export, unpacked for an import.
+    /// Bytes of the file that are done: as stored for an export, decompressed for an import.
     pub(crate) bytes: u64,
-    /// Lines of it, imports only.
+    /// Lines done, imports only.
     pub(crate) lines: u64,
-    /// Items that came across.
+    /// Items transferred.
     pub(crate) items: u64,
-    /// Items that were refused.
+    /// Items refused.
     pub(crate) failed: u64,
 }
 
-/// The note of a file's progress.
+/// The progress file of a transfer.
 #[derive(Debug)]
-pub(crate) struct Note {
+pub(crate) struct ProgressFile {
     path: PathBuf,
-    way: Way,
-    /// What is exported or imported, from where to where: a note for something else is not taken.
+    direction: Direction,
+    /// Source and target of the transfer: progress of another one is not accepted.
     subject: String,
 }
 
-impl Note {
-    pub(crate) fn new(file: &Path, way: Way, subject: String) -> Note {
+impl ProgressFile {
+    pub(crate) fn new(file: &Path, direction: Direction, subject: String) -> ProgressFile {
         let mut name = file.file_name().unwrap_or_default().to_owned();
         name.push(".progress");
-        Note { path: file.with_file_name(name), way, subject }
+        ProgressFile { path: file.with_file_name(name), direction, subject }
     }
 
-    /// Whether anything was noted.
+    /// Returns whether there is any progress.
     pub(crate) fn exists(&self) -> bool {
         self.path.exists()
     }
 
-    /// What was noted, if anything was. It must be about the same thing.
+    /// Reads the progress, if there is any. It must be about the same transfer.
     pub(crate) fn read(&self) -> Result<Option<Progress>> {
         let shown = self.path.display();
         let text = match fs::read(&self.path) {
@@ -73,12 +73,12 @@ impl Note {
             document::parse_json(&text).with_context(|| format!("'{shown}' is damaged: delete it"))?;
         let text = |name| noted.get(name).and_then(Value::as_str);
         let number = |name| noted.get(name).and_then(Value::as_i64).map_or(0, i64::unsigned_abs);
-        match (text("way"), self.way) {
-            (Some("export"), Way::Import) => bail!(
+        match (text("way"), self.direction) {
+            (Some("export"), Direction::Import) => bail!(
                 "the export of this file was interrupted ('{shown}'): finish it with bolide export --resume"
             ),
-            (Some(way), _) if way != self.way.word() => {
-                bail!("'{shown}' is the note of an {way}: delete it if that is over")
+            (Some(direction), _) if direction != self.direction.word() => {
+                bail!("'{shown}' is the note of an {direction}: delete it if that is over")
             }
             _ => {}
         }
@@ -95,20 +95,20 @@ impl Note {
         }))
     }
 
-    /// Notes progress: whole or not at all, whatever happens meanwhile.
+    /// Records the progress atomically.
     pub(crate) fn write(&self, progress: &Progress) -> Result<()> {
         let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let mut note = Object::new();
-        note.insert("way", self.way.word());
-        note.insert("subject", self.subject.as_str());
+        let mut progress_file = Object::new();
+        progress_file.insert("way", self.direction.word());
+        progress_file.insert("subject", self.subject.as_str());
         if let Some(token) = &progress.token {
-            note.insert("token", token.as_str());
+            progress_file.insert("token", token.as_str());
         }
-        note.insert("bytes", number(progress.bytes));
-        note.insert("lines", number(progress.lines));
-        note.insert("items", number(progress.items));
-        note.insert("failed", number(progress.failed));
-        let text = Value::Object(note).to_json() + "\n";
+        progress_file.insert("bytes", number(progress.bytes));
+        progress_file.insert("lines", number(progress.lines));
+        progress_file.insert("items", number(progress.items));
+        progress_file.insert("failed", number(progress.failed));
+        let text = Value::Object(progress_file).to_json() + "\n";
         let aside = self.path.with_extension("progress-new");
         let write = || -> std::io::Result<()> {
             let mut file = create_private(&aside)?;
@@ -116,10 +116,10 @@ impl Note {
             file.sync_data()?;
             fs::rename(&aside, &self.path)
         };
-        write().with_context(|| format!("cannot note the progress in '{}'", self.path.display()))
+        write().with_context(|| format!("cannot record the progress in '{}'", self.path.display()))
     }
 
-    /// It is done: nothing is left to be noted.
+    /// Removes the file after the transfer is complete.
     pub(crate) fn remove(&self) -> Result<()> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -138,15 +138,16 @@ mod tests {
     fn a_note_is_taken_for_the_same_thing_only() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("orders.jsonl");
-        let note = |way, subject: &str| Note::new(&file, way, subject.to_owned());
-        let export = note(Way::Export, "db/c of http://h");
+        let progress_file =
+            |direction, subject: &str| ProgressFile::new(&file, direction, subject.to_owned());
+        let export = progress_file(Direction::Export, "db/c of http://h");
         assert_eq!(export.read().unwrap(), None);
         let progress = Progress { token: Some("1.2".to_owned()), bytes: 7, lines: 3, items: 2, failed: 1 };
         export.write(&progress).unwrap();
         assert_eq!(export.read().unwrap(), Some(progress));
-        let refusal = |note: Note| note.read().unwrap_err().to_string();
-        assert!(refusal(note(Way::Export, "db/d of http://h")).contains("db/c of"));
-        assert!(refusal(note(Way::Import, "db/c of http://h")).contains("export --resume"));
+        let refusal = |progress_file: ProgressFile| progress_file.read().unwrap_err().to_string();
+        assert!(refusal(progress_file(Direction::Export, "db/d of http://h")).contains("db/c of"));
+        assert!(refusal(progress_file(Direction::Import, "db/c of http://h")).contains("export --resume"));
         export.remove().unwrap();
         export.remove().unwrap();
         assert_eq!(export.read().unwrap(), None);

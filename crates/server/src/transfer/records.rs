@@ -1,7 +1,7 @@
-//! Items out of a file, one by one, however large the file is: lines, elements of a JSON array, BSON documents.
+//! Reads items from a file of any size one by one: lines, elements of a JSON array, BSON documents.
 //!
-//! What is inside an item is the server's business; here it is only found where one ends. A line that is no JSON is an item
-//! that will be refused, and the next line is looked at; an array or a BSON file that is broken has no next item.
+//! The server validates the items; this module only finds where each ends. A line that is not JSON is an item that will
+//! be refused, and the next line follows; a broken array or BSON file has no next item.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,54 +11,54 @@ use super::files::Form;
 /// The longest text of one item. The largest document has 16 MiB, and Extended JSON may take three times that.
 const TEXT_BYTES_MAX: usize = 48 * 1024 * 1024;
 
-/// The largest document of a BSON file: what a collection stores.
+/// The largest document of a BSON file: the largest that a collection stores.
 const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 
-/// The mark that some editors put before UTF-8.
+/// The byte order mark that some editors put before UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Where something stands in a file: for people.
+/// A position in a file, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spot {
+pub(crate) enum Position {
     /// Both from 1.
     Text { line: u64, column: u64 },
-    /// Which document it is, from 1, and at which byte it begins.
+    /// The number of the document, from 1, and the byte at which it begins.
     Document { number: u64, byte: u64 },
 }
 
-impl fmt::Display for Spot {
+impl fmt::Display for Position {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Spot::Text { line, column } => write!(out, "line {line} column {column}"),
-            Spot::Document { number, byte } => write!(out, "document {number} at byte {byte}"),
+            Position::Text { line, column } => write!(out, "line {line} column {column}"),
+            Position::Document { number, byte } => write!(out, "document {number} at byte {byte}"),
         }
     }
 }
 
-/// One item as it stands in the file.
+/// One item as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) bytes: Vec<u8>,
     /// Where it begins.
-    pub(crate) spot: Spot,
-    /// Where the file goes on behind it: byte, and lines or documents before that.
+    pub(crate) position: Position,
+    /// The position after it: the byte, and the lines or documents before that.
     pub(crate) end: (u64, u64),
 }
 
 impl Record {
-    /// The place of a column of the item's text, as it is once everything stands on one line.
-    pub(crate) fn column(&self, column: u64) -> Spot {
-        let Spot::Text { line, column: first } = self.spot else { return self.spot };
+    /// Returns the position of a column of the item's text once it is on one line.
+    pub(crate) fn column(&self, column: u64) -> Position {
+        let Position::Text { line, column: first } = self.position else { return self.position };
         let before = &self.bytes[..self.bytes.len().min(column.saturating_sub(1) as usize)];
         let breaks = before.split(|byte| *byte == b'\n').count() as u64 - 1;
         let column = match before.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => (before.len() - last) as u64,
             None => first + before.len() as u64,
         };
-        Spot::Text { line: line + breaks, column }
+        Position::Text { line: line + breaks, column }
     }
 
-    /// The item's text on one line: no string has a line break in it, so all of them are blanks.
+    /// Returns the item's text on one line: strings contain no line breaks, so all of them are whitespace.
     pub(crate) fn into_line(self) -> Vec<u8> {
         let mut bytes = self.bytes;
         bytes.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
@@ -68,36 +68,36 @@ impl Record {
 
 /// Why a file has no next item.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum ReadError {
     /// It cannot be read.
     Read(io::Error),
-    /// It is not what it should be.
-    Form(Spot, String),
+    /// It is malformed.
+    Form(Position, String),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Read(error) => write!(out, "cannot be read: {error}"),
-            Broken::Form(spot, words) => write!(out, "{spot}: {words}"),
+            ReadError::Read(error) => write!(out, "cannot be read: {error}"),
+            ReadError::Form(position, words) => write!(out, "{position}: {words}"),
         }
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for ReadError {}
 
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Broken {
-        Broken::Read(error)
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        ReadError::Read(error)
     }
 }
 
-/// A file of items.
+/// A reader of items.
 pub(crate) struct Records<R> {
     source: BufReader<R>,
     form: Form,
     byte: u64,
-    /// Lines, or documents, before here.
+    /// Lines, or documents, before the current position.
     lines: u64,
     column: u64,
     /// Whether an element of the array was read before.
@@ -105,14 +105,14 @@ pub(crate) struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
-    /// The items of a file whose first bytes were dealt with: `source` begins behind them.
+    /// Reads a file whose first bytes are done: `source` begins after them.
     pub(crate) fn new(source: R, form: Form, (byte, lines): (u64, u64)) -> Records<R> {
         let source = BufReader::with_capacity(256 * 1024, source);
         Records { source, form, byte, lines, column: 1, inside: byte > 0 }
     }
 
-    /// The next item; none at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Record>, Broken> {
+    /// Returns the next item; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Record>, ReadError> {
         if self.byte == 0 && self.form != Form::Bson {
             self.skip_mark()?;
         }
@@ -123,7 +123,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    fn skip_mark(&mut self) -> Result<(), Broken> {
+    fn skip_mark(&mut self) -> Result<(), ReadError> {
         if self.source.fill_buf()?.starts_with(MARK) {
             self.source.consume(MARK.len());
             self.byte += MARK.len() as u64;
@@ -131,15 +131,15 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    fn line(&mut self) -> Result<Option<Record>, Broken> {
+    fn line(&mut self) -> Result<Option<Record>, ReadError> {
         loop {
-            let (mut bytes, spot) = (Vec::new(), Spot::Text { line: self.lines + 1, column: 1 });
+            let (mut bytes, position) = (Vec::new(), Position::Text { line: self.lines + 1, column: 1 });
             let limit = TEXT_BYTES_MAX as u64 + 1;
             if self.source.by_ref().take(limit).read_until(b'\n', &mut bytes)? == 0 {
                 return Ok(None);
             }
             if bytes.len() > TEXT_BYTES_MAX {
-                return Err(Broken::Form(spot, format!("a line of more than {TEXT_BYTES_MAX} bytes")));
+                return Err(ReadError::Form(position, format!("a line of more than {TEXT_BYTES_MAX} bytes")));
             }
             self.byte += bytes.len() as u64;
             self.lines += 1;
@@ -147,40 +147,43 @@ impl<R: Read> Records<R> {
                 bytes.pop();
             }
             if !bytes.trim_ascii().is_empty() {
-                return Ok(Some(Record { bytes, spot, end: (self.byte, self.lines) }));
+                return Ok(Some(Record { bytes, position, end: (self.byte, self.lines) }));
             }
         }
     }
 
-    fn document(&mut self) -> Result<Option<Record>, Broken> {
-        let spot = Spot::Document { number: self.lines + 1, byte: self.byte };
+    fn document(&mut self) -> Result<Option<Record>, ReadError> {
+        let position = Position::Document { number: self.lines + 1, byte: self.byte };
         if self.source.fill_buf()?.is_empty() {
             return Ok(None);
         }
         let cut = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Broken::Form(spot, "the file ends within it".to_owned()),
-            _ => Broken::Read(error),
+            io::ErrorKind::UnexpectedEof => ReadError::Form(position, "the file ends within it".to_owned()),
+            _ => ReadError::Read(error),
         };
         let mut length = [0; 4];
         self.source.read_exact(&mut length).map_err(cut)?;
         let length = i32::from_le_bytes(length);
         let size = usize::try_from(length).ok().filter(|size| (5..=DOCUMENT_BYTES_MAX).contains(size));
         let size = size.ok_or_else(|| {
-            Broken::Form(spot, format!("no document has {length} bytes; the file is not BSON, or damaged"))
+            ReadError::Form(
+                position,
+                format!("no document has {length} bytes; the file is not BSON, or damaged"),
+            )
         })?;
         let mut bytes = Vec::with_capacity(size);
         bytes.extend_from_slice(&length.to_le_bytes());
         let rest = (size - 4) as u64;
         if self.source.by_ref().take(rest).read_to_end(&mut bytes)? as u64 != rest {
-            return Err(Broken::Form(spot, "the file ends within it".to_owned()));
+            return Err(ReadError::Form(position, "the file ends within it".to_owned()));
         }
         self.byte += size as u64;
         self.lines += 1;
-        Ok(Some(Record { bytes, spot, end: (self.byte, self.lines) }))
+        Ok(Some(Record { bytes, position, end: (self.byte, self.lines) }))
     }
 
-    /// The next element of the array: found by counting brackets outside of strings.
-    fn element(&mut self) -> Result<Option<Record>, Broken> {
+    /// Returns the next element of the array, by counting brackets outside of strings.
+    fn element(&mut self) -> Result<Option<Record>, ReadError> {
         let opening = if self.inside { b',' } else { b'[' };
         match self.visible()? {
             Some(byte) if byte == opening => self.pass()?,
@@ -196,14 +199,14 @@ impl<R: Read> Records<R> {
             Some(b']' | b',') => return Err(self.broken("an item is missing")),
             Some(_) => {}
         }
-        let spot = self.spot();
+        let position = self.position();
         let bytes = self.value()?;
         self.inside = true;
-        Ok(Some(Record { bytes, spot, end: (self.byte, self.lines) }))
+        Ok(Some(Record { bytes, position, end: (self.byte, self.lines) }))
     }
 
-    /// The bytes of one value.
-    fn value(&mut self) -> Result<Vec<u8>, Broken> {
+    /// Returns the bytes of one value.
+    fn value(&mut self) -> Result<Vec<u8>, ReadError> {
         let (mut bytes, mut depth, mut text, mut escape) = (Vec::new(), 0_usize, false, false);
         loop {
             let Some(byte) = self.peek()? else {
@@ -238,21 +241,21 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Behind the array nothing may follow.
-    fn end(&mut self) -> Result<Option<Record>, Broken> {
+    /// Checks that nothing follows the array.
+    fn end(&mut self) -> Result<Option<Record>, ReadError> {
         self.pass()?;
         match self.visible()? {
             None => {
-                // Whoever asks again is told the same.
+                // Later calls return the same.
                 (self.form, self.inside) = (Form::Lines, true);
                 Ok(None)
             }
-            Some(_) => Err(self.broken("something follows the array")),
+            Some(_) => Err(self.broken("data follows the array")),
         }
     }
 
-    /// The next byte that is no blank.
-    fn visible(&mut self) -> Result<Option<u8>, Broken> {
+    /// Returns the next byte that is not whitespace.
+    fn visible(&mut self) -> Result<Option<u8>, ReadError> {
         loop {
             match self.peek()? {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.pass()?,
@@ -261,11 +264,11 @@ impl<R: Read> Records<R> {
         }
     }
 
-    fn peek(&mut self) -> Result<Option<u8>, Broken> {
+    fn peek(&mut self) -> Result<Option<u8>, ReadError> {
         Ok(self.source.fill_buf()?.first().copied())
     }
 
-    fn pass(&mut self) -> Result<(), Broken> {
+    fn pass(&mut self) -> Result<(), ReadError> {
         let byte = self.peek()?;
         self.source.consume(1);
         self.byte += 1;
@@ -277,16 +280,16 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    fn spot(&self) -> Spot {
-        Spot::Text { line: self.lines + 1, column: self.column }
+    fn position(&self) -> Position {
+        Position::Text { line: self.lines + 1, column: self.column }
     }
 
-    fn broken(&self, words: &str) -> Broken {
-        Broken::Form(self.spot(), words.to_owned())
+    fn broken(&self, words: &str) -> ReadError {
+        ReadError::Form(self.position(), words.to_owned())
     }
 }
 
-/// The form of a JSON file by how it begins: an array, or lines, whatever its name says.
+/// Determines the format of a JSON file by its beginning: an array, or lines, whatever its name.
 pub(crate) fn form_of(beginning: &[u8]) -> Form {
     let text = beginning.strip_prefix(MARK).unwrap_or(beginning);
     if text.trim_ascii_start().first() == Some(&b'[') { Form::Array } else { Form::Lines }
@@ -296,7 +299,7 @@ pub(crate) fn form_of(beginning: &[u8]) -> Form {
 mod tests {
     use super::*;
 
-    fn read(form: Form, text: &[u8]) -> Result<Vec<Record>, Broken> {
+    fn read(form: Form, text: &[u8]) -> Result<Vec<Record>, ReadError> {
         let mut records = Records::new(text, form, (0, 0));
         let mut all = Vec::new();
         while let Some(record) = records.next()? {
@@ -330,27 +333,27 @@ mod tests {
 
     #[test]
     fn a_broken_array_is_named_by_line_and_column() {
-        for (text, spot) in [
+        for (text, position) in [
             ("{}", "line 1 column 1: the file is not"),
             ("[{}", "line 1 column 4: the file ends within the array"),
             ("[{},\n{\"a\":", "line 2 column 6: the file ends within an item"),
             ("[{}\n {}]", "line 2 column 2: a comma"),
             ("[{},]", "line 1 column 5: an item is missing"),
             ("[,{}]", "line 1 column 2: an item is missing"),
-            ("[{}] x", "line 1 column 6: something follows"),
-            ("[{}]]", "line 1 column 5: something follows"),
+            ("[{}] x", "line 1 column 6: data follows"),
+            ("[{}]]", "line 1 column 5: data follows"),
         ] {
             let broken = read(Form::Array, text.as_bytes()).unwrap_err().to_string();
-            assert!(broken.starts_with(spot), "{text}: {broken}");
+            assert!(broken.starts_with(position), "{text}: {broken}");
         }
     }
 
     #[test]
     fn lines_without_items_are_passed_over_and_counted() {
         let all = read(Form::Lines, b"\n{}\n  \r\n{\"a\":1}\r\nlast").unwrap();
-        let spots: Vec<_> = all.iter().map(|record| (record.spot.to_string(), record.end)).collect();
-        let spot = |line: u64| format!("line {line} column 1");
-        assert_eq!(spots, [(spot(2), (4, 2)), (spot(4), (17, 4)), (spot(5), (21, 5))]);
+        let spots: Vec<_> = all.iter().map(|record| (record.position.to_string(), record.end)).collect();
+        let position = |line: u64| format!("line {line} column 1");
+        assert_eq!(spots, [(position(2), (4, 2)), (position(4), (17, 4)), (position(5), (21, 5))]);
     }
 
     #[test]

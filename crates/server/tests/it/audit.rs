@@ -80,7 +80,7 @@ fn ask_mongo(server: &Server, key: &str) {
 }
 
 #[test]
-fn who_did_what_from_where_is_in_the_audit_log_and_no_secret_is() {
+fn audited_actions_have_user_address_and_result_and_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let (data, log) = (directory.path().join("data"), directory.path().join("audit.log"));
     let key = STANDARD.encode([7; 64]);

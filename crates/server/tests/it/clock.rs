@@ -71,7 +71,7 @@ fn the_purge_runs_by_itself_when_something_is_due_t19() {
 }
 
 #[test]
-fn an_idle_store_on_disk_purges_what_dies_t19() {
+fn an_idle_store_on_disk_purges_expired_items_t19() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::in_directory(directory.path(), &[]);
     server.create_container(",\"defaultTtl\":-1");
@@ -104,7 +104,7 @@ fn the_limit_of_a_start_gap_is_set_t34() {
 #[test]
 fn a_suspect_clock_is_shown_accepted_or_rejected_by_the_tool_t34() {
     for (decision, said, hours_back) in
-        [("accept", "the new time is accepted", 0), ("reject", "the leap is rejected", 1)]
+        [("accept", "accepted the new time", 0), ("reject", "rejected the leap", 1)]
     {
         let directory = tempfile::tempdir().unwrap();
         use_an_hour_ago(directory.path());
@@ -125,7 +125,7 @@ fn a_suspect_clock_is_shown_accepted_or_rejected_by_the_tool_t34() {
         assert_eq!((seconds_back + 1800) / 3600, hours_back, "{before} {after}");
         assert_eq!(succeed(&server, &["status", "--ready"]), "");
         let again = succeed(&server, &["clock", decision]);
-        assert!(again.contains("nothing was changed"), "{again}");
+        assert!(again.contains("nothing changed"), "{again}");
     }
 }
 
@@ -133,11 +133,11 @@ fn a_suspect_clock_is_shown_accepted_or_rejected_by_the_tool_t34() {
 fn a_test_clock_is_moved_by_the_tool_and_no_other_is_t29() {
     let server = Server::start(&["--memory", "--test-clock"]);
     let moved = succeed(&server, &["clock", "advance", "86400"]);
-    assert!(moved.contains("moved forward by 1 d\n") && moved.contains("test clock  "), "{moved}");
+    assert!(moved.contains("advanced the clock by 1 d\n") && moved.contains("test clock  "), "{moved}");
     assert_eq!(number(&succeed(&server, &["clock", "--json"]), "advancedSeconds"), 86_400);
     let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     let moved = succeed(&server, &["clock", "advance", "1"]);
-    assert!(moved.contains("moved forward by 1 s in all; it stands still until it is moved\n"), "{moved}");
+    assert!(moved.contains("advanced by 1 s in total; it stands still until it is advanced\n"), "{moved}");
     let server = Server::start(&["--memory"]);
     let (code, text) = tool(&server, &["clock", "advance", "1"]);
     assert!(code == Some(2) && text.contains("test-clock mode"), "{text}");

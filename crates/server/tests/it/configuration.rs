@@ -37,8 +37,8 @@ fn wrong_settings_are_refused_by_name() {
             &["--max-queries", "65", "--memory"],
             "'max-queries' may be half of 'blocking-threads', which is 128",
         ),
-        (&["export", "--data", "x", "--dir", "y"], "--data has no meaning for 'bolide export'"),
-        (&["--mongo-listen", "off", "status"], "--mongo-listen has no meaning for 'bolide status'"),
+        (&["export", "--data", "x", "--dir", "y"], "'bolide export' does not use --data"),
+        (&["--mongo-listen", "off", "status"], "'bolide status' does not use --mongo-listen"),
     ] {
         let output = run(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -16,8 +16,8 @@ fn possible() -> usize {
 }
 
 #[test]
-fn thousands_of_idle_connections_cost_little_and_disturb_nobody() {
-    let server = Server::start(&["--memory", "--max-strangers", "5000"]);
+fn thousands_of_idle_connections_cost_little_and_delay_no_request() {
+    let server = Server::start(&["--memory", "--max-unauthenticated-connections", "5000"]);
     server.create_container("");
     let before = server.resident_kib();
     let count = possible();

@@ -115,7 +115,7 @@ fn t13_a_backup_is_restored_only_whole_and_only_into_an_empty_directory() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(!directory.path().join("all.backup.partial").exists());
     let again = run(&["backup", "--to", text(&file), "--data", text(&data)]);
-    assert!(again.status.code() == Some(2) && said(&again).contains("exists already"), "{}", said(&again));
+    assert!(again.status.code() == Some(2) && said(&again).contains("already exists"), "{}", said(&again));
     let whole = std::fs::read(&file).unwrap();
     for at in [3, 20, 60, whole.len() / 2, whole.len() - 40, whole.len() - 1] {
         let mut damaged = whole.clone();
@@ -127,7 +127,7 @@ fn t13_a_backup_is_restored_only_whole_and_only_into_an_empty_directory() {
         assert!(!copy.exists(), "nothing is written");
     }
     std::fs::write(&file, &whole[..whole.len() - 9]).unwrap();
-    assert!(said(&run(&["restore", text(&file), "--data", text(&copy)])).contains("it ends within"));
+    assert!(said(&run(&["restore", text(&file), "--data", text(&copy)])).contains("it ends in the middle"));
     std::fs::write(&file, &whole).unwrap();
     let output = run(&["restore", text(&file), "--data", text(&copy), "--disable-ttl"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -205,7 +205,7 @@ fn what_follows_from_the_items_is_told_and_repaired() {
     assert!(code == 1 && words.contains("its entry by id is missing"), "{code}: {words}");
     assert!(words.contains("'db/c'") && words.contains("1 of which --repair can repair"), "{words}");
     let (code, words) = check(&data, &["--repair"]);
-    assert!(code == 0 && words.contains("1 of 1 findings were repaired"), "{code}: {words}");
+    assert!(code == 0 && words.contains("repaired 1 of 1 findings"), "{code}: {words}");
     let (code, words) = check(&data, &[]);
     assert!(code == 0 && words.contains("everything is in order"), "{code}: {words}");
     let server = Server::in_directory(&data, &[]);
@@ -241,7 +241,7 @@ fn a_directory_that_holds_something_else_and_a_file_are_refused_by_name() {
     std::fs::write(path.join("thesis.tex"), "years of work").unwrap();
     std::fs::write(path.join(".profile"), "").unwrap();
     for (data, why) in [
-        (path.to_owned(), "holds 'thesis.tex', which is no part of a store"),
+        (path.to_owned(), "holds 'thesis.tex', which is not part of a store"),
         (path.join("thesis.tex"), "is a file, not a directory"),
     ] {
         let output =

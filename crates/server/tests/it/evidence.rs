@@ -23,8 +23,8 @@ fn logged(directory: &Path, words: &str) -> usize {
     std::fs::read_to_string(directory.join("log")).unwrap().matches(words).count()
 }
 
-fn wish(server: &Server, wishes: &str) {
-    let (status, text) = server.admin("PATCH", "/_bolide/ttl/db/c", wishes);
+fn set_lifecycle(server: &Server, lifecycle: &str) {
+    let (status, text) = server.admin("PATCH", "/_bolide/ttl/db/c", lifecycle);
     assert_eq!(status, 200, "{text}");
 }
 
@@ -87,7 +87,7 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = start(directory.path());
     server.create_container(",\"defaultTtl\":1000");
-    wish(&server, r#"{"archive":{"directory":"cold"},"deletionRecord":true}"#);
+    set_lifecycle(&server, r#"{"archive":{"directory":"cold"},"deletionRecord":true}"#);
     for number in 0..100 {
         assert_eq!(server.create(&format!("item-{number}")), 201);
     }
@@ -129,7 +129,7 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     assert_eq!(server.read("item-7"), 200);
     assert_eq!(server.terminate(), Some(0));
     assert_eq!(logged(directory.path(), waits), 2, "and once after the start");
-    assert_eq!(logged(directory.path(), "the archive of 'db/c' can be written again"), 1);
+    assert_eq!(logged(directory.path(), "the archive of 'db/c' is writable again"), 1);
 }
 
 /// Killed again and again while it archives and purges: lines may come twice, none is missing, the record has each once.
@@ -138,7 +138,7 @@ fn t32_kill_9_loses_no_line_and_no_entry() {
     let directory = tempfile::tempdir().unwrap();
     let server = start(directory.path());
     server.create_container(",\"defaultTtl\":1000");
-    wish(&server, r#"{"archive":{"directory":"cold"},"deletionRecord":true}"#);
+    set_lifecycle(&server, r#"{"archive":{"directory":"cold"},"deletionRecord":true}"#);
     let mut number = 0;
     for _ in 0..30 {
         let operations: Vec<String> = (0..100)
@@ -194,7 +194,7 @@ fn verify_log_tells_what_is_wrong_and_where() {
     let directory = tempfile::tempdir().unwrap();
     let server = start(directory.path());
     server.create_container(",\"defaultTtl\":1000");
-    wish(&server, r#"{"deletionRecord":true}"#);
+    set_lifecycle(&server, r#"{"deletionRecord":true}"#);
     for id in ["x", "y", "z"] {
         assert_eq!(server.create(id), 201);
     }
@@ -234,7 +234,7 @@ fn verify_log_tells_what_is_wrong_and_where() {
     assert_eq!(code, Some(1), "the data directory does not make up for it: {told}");
     let output = run(&["verify-log", "--data", data, "--test-clock", "--head", &head]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--head and --count belong to one record"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--head and --count apply to one record"));
 
     let cut: String = exported.split_inclusive('\n').take(3).collect();
     let without_second: String =
@@ -264,7 +264,7 @@ fn t32_without_a_root_no_archive_can_be_wished_for_and_a_wish_from_before_waits(
     let directory = tempfile::tempdir().unwrap();
     let server = start(directory.path());
     server.create_container(",\"defaultTtl\":1000");
-    wish(&server, r#"{"archive":{"directory":"cold"}}"#);
+    set_lifecycle(&server, r#"{"archive":{"directory":"cold"}}"#);
     assert_eq!(server.create("x"), 201);
     assert_eq!(server.terminate(), Some(0));
     let server = Server::in_directory(&directory.path().join("data"), &["--test-clock", "--stopped-clock"]);
@@ -288,7 +288,7 @@ fn t32_without_a_root_no_archive_can_be_wished_for_and_a_wish_from_before_waits(
     assert!(String::from_utf8_lossy(&output.stderr).contains("lies in the data directory"));
 }
 
-/// Whoever asks all the time how far the purge is keeps it from its work.
+/// Pauses between two polls, which would otherwise delay the purge.
 #[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(40));
@@ -303,7 +303,7 @@ fn archives_backups_and_exports_are_their_owners_alone() {
     let directory = tempfile::tempdir().unwrap();
     let server = start(directory.path());
     server.create_container(",\"defaultTtl\":1000");
-    wish(&server, r#"{"archive":{"directory":"cold"}}"#);
+    set_lifecycle(&server, r#"{"archive":{"directory":"cold"}}"#);
     assert_eq!(server.create("item"), 201);
     let [backup, exports, file] =
         ["all.backup", "exports/of/today", "c.jsonl"].map(|it| directory.path().join(it));

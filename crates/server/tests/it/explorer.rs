@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::process::{KEY, Server};
 
-/// Somebody who is signed in.
+/// A signed-in browser.
 struct Browser<'a> {
     server: &'a Server,
     cookie: String,

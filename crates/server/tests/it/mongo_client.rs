@@ -37,7 +37,7 @@ impl MongoClient {
         RawDocument::parse(rest.split_off(12 + 5).into()).unwrap().to_document()
     }
 
-    /// Whether this is somebody who may list databases.
+    /// Returns whether the user may list databases.
     pub(crate) fn may_list_databases(&mut self) -> bool {
         is_ok(&self.run("admin", Document::new().with("listDatabases", 1)))
     }

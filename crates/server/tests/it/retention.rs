@@ -63,7 +63,7 @@ fn promise(server: &Server) {
 }
 
 #[test]
-fn t24_after_the_bound_no_file_has_what_died_though_others_read_and_write() {
+fn t24_after_the_bound_no_file_has_expired_data_under_reads_and_writes() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     promise(&server);
@@ -110,7 +110,7 @@ fn t24_what_was_purged_before_a_kill_is_gone_after_it() {
 
 /// Killed before the purge, and then again and again in the middle of a scrub.
 #[test]
-fn t24_what_died_is_gone_however_often_the_work_was_killed() {
+fn t24_expired_data_is_gone_however_often_the_work_was_killed() {
     let directory = tempfile::tempdir().unwrap();
     let start = || Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     let server = start();

@@ -70,7 +70,7 @@ fn t13_a_second_start_leaves_alone_what_exists_and_revives_nothing() {
     assert_eq!((item(&server, "ada", "1").0, item(&server, "bob", "2").0), (404, 404));
     assert_eq!(server.get("/dbs/shop/colls/late").0, 200);
     let log = fs::read_to_string(directory.path().join("log")).unwrap();
-    let line = "seed: made: container 'shop/late', with 0 items; left alone, because it exists: database 'shop', \
+    let line = "seed: created: container 'shop/late', with 0 items; left alone because it exists: database 'shop', \
                 container 'shop/carts', collection 'app.sessions'";
     assert!(log.contains(line), "{log}");
 }

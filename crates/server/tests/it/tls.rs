@@ -51,7 +51,7 @@ fn accepted(output: &Output) -> String {
 }
 
 #[test]
-fn whoever_trusts_only_our_root_connects_on_both_ports() {
+fn a_client_that_trusts_only_our_root_connects_on_both_ports() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::in_directory(data.path(), &["--tls-name", "db.example.org,192.0.2.1"]);
     let (root, machine) = (root(data.path()), machine());
@@ -78,7 +78,7 @@ fn whoever_trusts_only_our_root_connects_on_both_ports() {
 }
 
 #[test]
-fn a_stranger_to_the_root_does_not_connect() {
+fn a_client_that_does_not_trust_the_root_does_not_connect() {
     let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::in_directory(ours.path(), &[]);
     let other = Server::in_directory(theirs.path(), &[]);
@@ -91,7 +91,7 @@ fn a_stranger_to_the_root_does_not_connect() {
 
 /// The root survives restarts and new names, and is what a running server hands out.
 #[test]
-fn the_root_stays_and_everybody_may_have_it() {
+fn the_root_stays_and_is_public() {
     let data = tempfile::tempdir().unwrap();
     let read = |name: &str| std::fs::read_to_string(data.path().join("tls").join(name)).unwrap();
     let server = Server::in_directory(data.path(), &[]);

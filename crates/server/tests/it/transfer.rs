@@ -78,7 +78,7 @@ fn containers_round_trip_through_every_form_of_file() {
 }
 
 #[test]
-fn the_dead_are_not_exported_and_countdowns_begin_with_the_import_t14() {
+fn expired_items_are_not_exported_and_countdowns_begin_with_the_import_t14() {
     let server = server();
     fill(&server);
     assert_eq!(server.admin("POST", "/_bolide/clock", "{\"advanceSeconds\":1000}").0, 200);
@@ -175,7 +175,7 @@ fn many(directory: &Path, items: usize) -> PathBuf {
 }
 
 #[test]
-fn who_is_killed_goes_on_where_he_was() {
+fn a_killed_transfer_resumes_where_it_was() {
     let server = server();
     let directory = tempfile::tempdir().unwrap();
     let file = many(directory.path(), 8000);

@@ -1,4 +1,4 @@
-//! `planted-bugs`: proof that the simulator bites.
+//! `planted-bugs`: proof that the simulator finds bugs.
 //!
 //! Copies the workspace into the build directory, plants one bug of the table in `bugs` at a time, builds the simulator
 //! over it and lets seeds run until one of them fails. A bug that survives fails the run, and so does a bug whose text is

@@ -1,4 +1,4 @@
-//! Throughput as a plain program: every payment ever made, added up again from the first second whenever somebody asks.
+//! Throughput as a plain program: all charges ever made, summed up again from the first second on each query.
 //!
 //! Units are hundredths of request units, times are real ones. Depends on nothing but `std`.
 
@@ -35,29 +35,29 @@ impl Ledger {
         Ledger { rate, bursts, began: None, paid: BTreeMap::new(), purged: BTreeMap::new() }
     }
 
-    /// A process forgets what was spent.
+    /// Records a restart: the process forgets its charges.
     pub(super) fn forget(&mut self) {
         self.began = None;
         self.paid.clear();
         self.purged.clear();
     }
 
-    /// Somebody looks for the first time since a start: only from then on is something left over.
+    /// Records the first query since a start: only from then on units are left over.
     pub(super) fn begin(&mut self, now_ms: u64) {
         self.began.get_or_insert(now_ms / 1000);
     }
 
-    /// A request that was let in has cost so much.
+    /// Records the cost of an admitted request.
     pub(super) fn pay(&mut self, now_ms: u64, units: u64) {
         *self.paid.entry(now_ms / 1000).or_default() += units.cast_signed();
     }
 
-    /// The purge has done so much with what users left.
+    /// Records the units that the purge has used of what users left.
     pub(super) fn purge(&mut self, now_ms: u64, units: u64) {
         *self.purged.entry(now_ms / 1000).or_default() += units.cast_signed();
     }
 
-    /// How long a request has to wait; none if it is let in.
+    /// Returns how long a request has to wait; none if it is let in.
     pub(super) fn wait_ms(&self, now_ms: u64) -> Option<u64> {
         let second = now_ms / 1000;
         let open = |second| {
@@ -71,7 +71,7 @@ impl Ledger {
         (first > second).then(|| first * 1000 - now_ms)
     }
 
-    /// What the purge may spend.
+    /// Returns what the purge may spend.
     pub(super) fn left_over(&self, now_ms: u64) -> u64 {
         self.at(now_ms / 1000).left_over.max(0).unsigned_abs()
     }

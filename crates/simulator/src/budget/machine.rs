@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use document::{Document, PartitionKey, parse_json};
 use engine::{
-    Budget, Burst, Container, ContainerDefinition, Enforcement, Engine, Error, Holder, ItemName, Operation,
-    Options, Precondition, PurgeReport, Throughput,
+    Budget, Burst, Container, ContainerDefinition, Enforcement, Engine, Error, ItemName, Operation, Options,
+    Owner, Precondition, PurgeReport, Throughput,
 };
 use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore};
 
@@ -29,7 +29,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// A fresh one, with a container of so many units.
+    /// Creates a fresh one, with a container of so many units.
     pub(super) fn new(clock: Arc<ManualClock>, units: u32, bursts: bool) -> Result<Machine, String> {
         let mut machine = Machine { disk: MemoryDisk::new(), clock, bursts, engine: None };
         machine.restart()?;
@@ -43,7 +43,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The process dies and another starts.
+    /// The process crashes and another starts.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         self.engine = None;
         let store = MemoryStore::open(self.disk.clone(), ClockOptions::new(self.clock.clone()));
@@ -55,7 +55,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The store's time.
+    /// Returns the store's time.
     pub(super) fn now_ms(&self) -> Result<u64, String> {
         Ok(self.engine().now().map_err(text)?.millis())
     }
@@ -77,26 +77,26 @@ impl Machine {
         self.engine().purge_step(limit).map_err(text)
     }
 
-    /// What the purge may spend now.
+    /// Returns what the purge may spend now.
     pub(super) fn left_over(&self) -> u64 {
         self.budget().left_over().expect("throughput is enforced").0
     }
 
-    /// Dead items that are still there.
+    /// Expired items that are still there.
     pub(super) fn backlog(&self) -> Result<u64, String> {
         let usage = self.engine().usage(&self.container()).map_err(text)?;
-        Ok(usage.dead.items)
+        Ok(usage.expired.items)
     }
 
-    /// Promises how long the bytes of the dead stay.
+    /// Promises how long the bytes of the expired items stay.
     pub(super) fn promise(&self, seconds: Option<u32>) -> Result<(), String> {
-        let wished = self.engine().change_lifecycle(&Holder::Container(self.container()), |lifecycle| {
+        let wished = self.engine().change_lifecycle(&Owner::Container(self.container()), |lifecycle| {
             lifecycle.max_purge_delay = seconds;
         });
         wished.map(drop).map_err(text)
     }
 
-    /// Whether a promise is told to be broken.
+    /// Returns whether a promise is told to be broken.
     pub(super) fn look_at_promises(&self) -> Result<bool, String> {
         Ok(!self.engine().retention_step().map_err(text)?.missed.is_empty())
     }
@@ -104,7 +104,7 @@ impl Machine {
     fn budget(&self) -> Budget {
         let container = self.container();
         let partition = Arc::clone(&container.partitions[0]);
-        self.engine().budget(&Holder::Container(container), &partition)
+        self.engine().budget(&Owner::Container(container), &partition)
     }
 
     fn container(&self) -> Arc<Container> {
@@ -117,8 +117,8 @@ impl Machine {
     }
 }
 
-/// An item that dies by itself.
-pub(super) fn mortal(name: u64, ttl: u64, padding: usize) -> Document {
+/// Returns an item that expires by itself.
+pub(super) fn expiring(name: u64, ttl: u64, padding: usize) -> Document {
     let body = format!(r#"{{"id":"{name}","pk":"p","ttl":{ttl},"pad":"{}"}}"#, "x".repeat(padding));
     Document::from_json(body.as_bytes()).expect("the text is a document")
 }

@@ -1,8 +1,9 @@
-//! A short life under enforced throughput: users who spend all they have, and a purge that lives on what they leave (T20, T24).
+//! A short workload under enforced throughput: users that spend their whole budget, and a purge that uses what they leave
+//! (T20, T24).
 //!
-//! Every request must be let in or refused as the ledger says, to the millisecond, and just so in a twin without purge: a
-//! purge is never the reason for a refusal. Of the dead the purge takes no more than the left-over units pay for, something
-//! while there are any, nothing while there are none; unless a retention promise is near.
+//! Every request must be admitted or refused as the ledger says, to the millisecond, and likewise in a twin without purge: a
+//! purge never causes a refusal. The purge removes no more expired items than the left-over units pay for, some while there
+//! are units, none while there are none; unless a retention promise is near.
 //!
 //! Nothing is written but by creates, so that what a deletion costs is known: what the creation did.
 
@@ -14,8 +15,8 @@ use std::time::Duration;
 
 use storage::{ManualClock, Time, WallClock};
 
-use crate::coverage::{Coverage, Reach};
-use crate::life::{Lived, live};
+use crate::coverage::{Coverage, CoveragePoint};
+use crate::workload::{SeedResult, run_steps};
 use ledger::Ledger;
 use machine::{Machine, Outcome};
 
@@ -26,20 +27,20 @@ const FAILED: u64 = 100;
 
 /// An item.
 #[derive(Debug, Clone, Copy)]
-struct Mortal {
+struct ExpiringItem {
     number: u64,
     dies_ms: u64,
     cost: u64,
 }
 
-struct Life {
+struct Workload {
     random: fastrand::Rng,
     clock: Arc<ManualClock>,
     main: Machine,
     twin: Machine,
     ledger: Ledger,
-    /// Living and dead, until purged.
-    items: Vec<Mortal>,
+    /// Live and expired items that are not purged.
+    items: Vec<ExpiringItem>,
     /// `maxPurgeDelay`
     bound_ms: Option<u64>,
     names: u64,
@@ -49,20 +50,22 @@ struct Life {
     trace: Vec<String>,
 }
 
-/// Runs the life of a seed; says what it reached.
-pub(crate) fn run(seed: u64, steps: usize) -> Lived {
-    live("under enforced throughput", Life::new(seed), steps, Life::step, |life| (life.trace, life.coverage))
+/// Runs the workload of a seed; returns its result.
+pub(crate) fn run(seed: u64, steps: usize) -> SeedResult {
+    run_steps("under enforced throughput", Workload::new(seed), steps, Workload::step, |life| {
+        (life.trace, life.coverage)
+    })
 }
 
-impl Life {
-    fn new(seed: u64) -> Result<Life, String> {
+impl Workload {
+    fn new(seed: u64) -> Result<Workload, String> {
         let mut random = fastrand::Rng::with_seed(!seed);
         let clock =
             Arc::new(ManualClock::new(Time::from_millis(1_700_000_000_000 + random.u64(..3_600_000))));
         let (units, bursts) = (random.u32(4..9) * 100, random.u8(..3) == 0);
         let main = Machine::new(clock.clone(), units, bursts)?;
         let twin = Machine::new(clock.clone(), units, bursts)?;
-        Ok(Life {
+        Ok(Workload {
             random,
             clock,
             main,
@@ -81,7 +84,7 @@ impl Life {
         self.clock.boot_time().as_millis() as u64
     }
 
-    /// The time by which items die; after a crash it may be ahead of the machine's.
+    /// Returns the time by which items expire; after a crash it may be ahead of the machine's.
     fn now_ms(&self) -> Result<u64, String> {
         let (main, twin) = (self.main.now_ms()?, self.twin.now_ms()?);
         if main == twin { Ok(main) } else { Err(format!("T34: it is {main}, and without purge {twin}")) }
@@ -139,7 +142,7 @@ impl Life {
         self.note(format!("{main:?}"));
         match (main, expected) {
             (Outcome::Refused(wait), Some(expected)) if wait == expected => {
-                self.coverage.reach(Reach::Throttled);
+                self.coverage.reach(CoveragePoint::Throttled);
                 Ok(None)
             }
             (Outcome::Done { number, cost }, None) => {
@@ -157,20 +160,20 @@ impl Life {
     fn create(&mut self, padding: usize) -> Result<(), String> {
         self.names += 1;
         let (name, ttl) = (self.names, self.random.u64(1..12));
-        let body = machine::mortal(name, ttl, padding);
+        let body = machine::expiring(name, ttl, padding);
         if let Some((number, cost)) = self.request(|machine| machine.create(body.clone()))? {
             let dies_ms = (self.now_ms()? / 1000 + ttl) * 1000;
-            self.items.push(Mortal { number, dies_ms, cost });
+            self.items.push(ExpiringItem { number, dies_ms, cost });
         }
         Ok(())
     }
 
-    /// A read of what nobody has written.
+    /// A read of an item that was never written.
     fn fail(&mut self) -> Result<(), String> {
         self.request(Machine::read_nothing).map(drop)
     }
 
-    /// Users until they are refused, who then wait as long as they are told.
+    /// Sends requests until one is refused, then waits as long as the refusal says.
     fn storm(&mut self) -> Result<(), String> {
         for _ in 0..200 {
             let now = self.real_ms();
@@ -180,7 +183,7 @@ impl Life {
                 self.fail()?;
                 if self.random.bool() {
                     self.clock.advance(Duration::from_millis(wait));
-                    self.coverage.reach(Reach::WaitedAsTold);
+                    self.coverage.reach(CoveragePoint::WaitedAsTold);
                 }
                 return Ok(());
             }
@@ -188,8 +191,8 @@ impl Life {
         Ok(())
     }
 
-    /// The dead that are there, in the order in which they died.
-    fn dead(&self) -> Result<Vec<Mortal>, String> {
+    /// Returns the expired items that are there, in the order in which they expired.
+    fn dead(&self) -> Result<Vec<ExpiringItem>, String> {
         let now = self.now_ms()?;
         let mut dead: Vec<_> = self.items.iter().filter(|item| item.dies_ms <= now).copied().collect();
         dead.sort_by_key(|item| (item.dies_ms, item.number));
@@ -219,14 +222,15 @@ impl Life {
         if !urgent && left_over == 0 && !dead.is_empty() && !report.out_of_units {
             return Err(format!("T20: the purge has no units and does not say so: {report:?}"));
         }
-        let gone: Vec<Mortal> = dead.iter().take(purged).copied().collect();
+        let gone: Vec<ExpiringItem> = dead.iter().take(purged).copied().collect();
         if !urgent {
             self.ledger.purge(now, gone.iter().map(|item| item.cost).sum());
         }
         self.items.retain(|item| !gone.iter().any(|gone| gone.number == item.number));
-        self.coverage.reach_if(urgent && left_over == 0 && purged > 0, Reach::PurgeUrgent);
-        self.coverage.reach_if(!urgent && left_over == 0 && !dead.is_empty(), Reach::PurgeWithoutUnits);
-        self.coverage.reach_if(!urgent && purged > 0 && purged < dead.len(), Reach::PurgeOnLeftOvers);
+        self.coverage.reach_if(urgent && left_over == 0 && purged > 0, CoveragePoint::PurgeUrgent);
+        self.coverage
+            .reach_if(!urgent && left_over == 0 && !dead.is_empty(), CoveragePoint::PurgeWithoutUnits);
+        self.coverage.reach_if(!urgent && purged > 0 && purged < dead.len(), CoveragePoint::PurgeOnLeftOvers);
         let backlog = self.main.backlog()?;
         if backlog != (dead.len() - purged) as u64 {
             return Err(format!("T18: {backlog} dead are left, {purged} of {} were purged", dead.len()));
@@ -242,7 +246,7 @@ impl Life {
         self.twin.promise(seconds)
     }
 
-    /// A promise that was broken is told, and only such a one.
+    /// Checks that a broken promise is reported, and only then.
     fn look_at_promises(&mut self) -> Result<(), String> {
         let missed = self.main.look_at_promises()?;
         let (oldest, time) = (self.dead()?.first().map(|item| item.dies_ms), self.now_ms()?);
@@ -255,7 +259,7 @@ impl Life {
             return Err("T24: a promise that nobody has made is told to be broken".to_owned());
         }
         self.missed |= missed;
-        self.coverage.reach_if(missed, Reach::PromiseBroken);
+        self.coverage.reach_if(missed, CoveragePoint::PromiseBroken);
         Ok(())
     }
 
@@ -265,7 +269,7 @@ impl Life {
         self.twin.restart()?;
         self.ledger.forget();
         self.missed = false;
-        self.coverage.reach(Reach::BudgetForgotten);
+        self.coverage.reach(CoveragePoint::BudgetForgotten);
         Ok(())
     }
 }

@@ -2,21 +2,21 @@
 
 use super::{Bug, edit};
 
-const SWEEP: &str = "crates/engine/src/purge/sweep.rs";
-const BURIAL: &str = "crates/engine/src/burial.rs";
-const HISTORY_RECORD: &str = "crates/engine/src/history/record.rs";
-const OBITUARY: &str = "crates/engine/src/obituary.rs";
-const DELETIONS: &str = "crates/engine/src/deletions/events.rs";
-const DELETION_LOG: &str = "crates/engine/src/deletions/log.rs";
-const GUARD: &str = "crates/engine/src/guard.rs";
-const SETTLE: &str = "crates/engine/src/archive/settle.rs";
-const HOLD: &str = "crates/engine/src/hold.rs";
+const SWEEP: &str = "crates/engine/src/maintenance/purge/sweep.rs";
+const BURIAL: &str = "crates/engine/src/evidence/removal.rs";
+const HISTORY_RECORD: &str = "crates/engine/src/feed/history/record.rs";
+const OBITUARY: &str = "crates/engine/src/evidence/expiry_record.rs";
+const DELETIONS: &str = "crates/engine/src/evidence/deletions/events.rs";
+const DELETION_LOG: &str = "crates/engine/src/evidence/deletions/log.rs";
+const GUARD: &str = "crates/engine/src/schema/guard.rs";
+const SETTLE: &str = "crates/engine/src/evidence/archive/settle.rs";
+const HOLD: &str = "crates/engine/src/maintenance/hold.rs";
 const COLLECTIONS: &str = "crates/engine/src/collection/catalog.rs";
 const RULES: &str = "crates/engine/src/collection/index_changes.rs";
-const WATCH: &str = "crates/engine/src/watch/page.rs";
+const WATCH: &str = "crates/engine/src/feed/watch/page.rs";
 const DATES: &str = "crates/mql/src/index/ttl.rs";
 
-/// What goes wrong with what the dead leave behind, and with documents.
+/// Defects of the evidence of expired items, and of documents.
 pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "the purge does not wait for the archive",
@@ -31,7 +31,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             BURIAL,
             "is_some_and(|directory| !is_archived(directory));",
-            "is_some_and(|directory| !is_archived(directory) && dead.number.0 == 0);",
+            "is_some_and(|directory| !is_archived(directory) && expired.number.0 == 0);",
         )],
     },
     Bug {
@@ -46,16 +46,16 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a line tells another instant than that of the death",
         edits: &[edit(
             OBITUARY,
-            "cause.moment.time.max(from_seconds(dead.header.ts))",
-            "cause.moment.time.saturating_sub(1).max(from_seconds(dead.header.ts))",
+            "cause.moment.time.max(from_seconds(expired.header.ts))",
+            "cause.moment.time.saturating_sub(1).max(from_seconds(expired.header.ts))",
         )],
     },
     Bug {
         name: "the evidence of a lifted item names a rule that it was held against",
         edits: &[edit(
             OBITUARY,
-            "Some(_) => policy.cause_in_force(&dead.header),",
-            "Some(_) => policy.cause(&dead.header),",
+            "Some(_) => policy.cause_in_force(&expired.header),",
+            "Some(_) => policy.cause(&expired.header),",
         )],
     },
     Bug {
@@ -63,7 +63,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             HISTORY_RECORD,
             "on_arrival(tx, gate, new, |_| sequence)",
-            "if is_kept(gate) { on_arrival(tx, gate, new, |_| sequence) } else { Fate::Stays }",
+            "if is_kept(gate) { on_arrival(tx, gate, new, |_| sequence) } else { WriteEffect::Stays }",
         )],
     },
     Bug {
@@ -104,15 +104,11 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a collection with a held document gets another name",
-        edits: &[edit(COLLECTIONS, "hold::check_partition(tx, before.partition.id)?;", "")],
+        edits: &[edit(COLLECTIONS, "hold_note::check_partition(tx, before.partition.id)?;", "")],
     },
     Bug {
         name: "a lifted document has no dates any more",
-        edits: &[edit(
-            HOLD,
-            "desk.settle_again(&mut new)?;\n                if waits(&gate, &new)",
-            "if waits(&gate, &new)",
-        )],
+        edits: &[edit(HOLD, "context.settle_lifted(&mut new)?;", "let _ = context;")],
     },
     Bug {
         name: "a watch tells of what died after the drop",
@@ -125,7 +121,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "a collection is dropped with its dead",
         edits: &[
-            edit(COLLECTIONS, "        self.settle(&Holder::Collection(self.current(collection)?))?;\n", ""),
+            edit(COLLECTIONS, "        self.settle(&Owner::Collection(self.current(collection)?))?;\n", ""),
             edit(
                 SETTLE,
                 "policy.lifecycle.archive.is_some() && has_dead(tx, partition.id, &policy, by)?",
@@ -141,8 +137,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "nobody is asked whether a date rule may kill many",
         edits: &[edit(
             RULES,
-            "change_policies(tx, &[desk.gate.partition], &changes, consent)?;",
-            "change_policies(tx, &[desk.gate.partition], &changes, { let _ = consent; Consent::Given })?;",
+            "change_policies(tx, &[context.gate.partition], &changes, consent)?;",
+            "change_policies(tx, &[context.gate.partition], &changes, { let _ = consent; Consent::Given })?;",
         )],
     },
     Bug {

@@ -2,27 +2,29 @@
 
 use super::{Bug, edit};
 
+const SCHEMA_POLICIES: &str = "crates/engine/src/schema/policies.rs";
 const EXPIRY: &str = "crates/engine/src/expiry/mod.rs";
 const EXPIRY_CHANGE: &str = "crates/engine/src/expiry/change.rs";
-const FOOTPRINT: &str = "crates/engine/src/footprint.rs";
-const WRITE: &str = "crates/engine/src/write.rs";
-const PURGE: &str = "crates/engine/src/purge/mod.rs";
-const SWEEP: &str = "crates/engine/src/purge/sweep.rs";
-const CATALOG: &str = "crates/engine/src/catalog.rs";
-const COUNTERS: &str = "crates/engine/src/counters.rs";
-const GATE: &str = "crates/engine/src/gate.rs";
-const UPKEEP: &str = "crates/engine/src/index/upkeep.rs";
-const INDEX_STATE: &str = "crates/engine/src/index/state.rs";
-const INDEX_BUILD: &str = "crates/engine/src/index/build.rs";
-const BY_STAMP: &str = "crates/engine/src/query/by_stamp.rs";
+const FOOTPRINT: &str = "crates/engine/src/entries/traces.rs";
+const INDEX_FOOTPRINT: &str = "crates/engine/src/index/footprint.rs";
+const WRITE: &str = "crates/engine/src/write/mod.rs";
+const WRITE_CONTEXT: &str = "crates/engine/src/write/context.rs";
+const PURGE: &str = "crates/engine/src/maintenance/purge/mod.rs";
+const SWEEP: &str = "crates/engine/src/maintenance/purge/sweep.rs";
+const COUNTERS: &str = "crates/engine/src/entries/counters.rs";
+const GATE: &str = "crates/engine/src/access/gate.rs";
+const INDEX_ENTRIES: &str = "crates/engine/src/index/index_footprint.rs";
+const INDEX_BUILDS: &str = "crates/engine/src/index/build.rs";
+const INDEX_BUILD: &str = "crates/engine/src/maintenance/index_build.rs";
+const BY_STAMP: &str = "crates/engine/src/query/by_timestamp.rs";
 const PAGES: &str = "crates/engine/src/query/pages.rs";
-const TTL: &str = "crates/engine/src/definition/ttl.rs";
+const TTL: &str = "crates/engine/src/expiry/ttl.rs";
 const RUNNING: &str = "crates/storage/src/clock/running.rs";
 const START: &str = "crates/storage/src/clock/start.rs";
 const SLEW: &str = "crates/storage/src/clock/slew.rs";
 const WRITER: &str = "crates/storage/src/writer.rs";
 
-/// What goes wrong with a life and its end.
+/// Defects of expiry.
 pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "the deadline's instant still alive",
@@ -48,7 +50,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a cutoff is forgotten before the purge has passed it",
         edits: &[edit(
             SWEEP,
-            "Ok(dead.len() < room && removed == dead.len() && !swept.is_full())",
+            "Ok(expired_items.len() < room && removed == expired_items.len() && !swept.is_full())",
             "Ok(true)",
         )],
     },
@@ -91,29 +93,29 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "a dead item keeps its unique value",
         edits: &[edit(
-            WRITE,
-            "Found::Dead(holder) => self.bury(tx, &holder)?,",
-            "Found::Dead(_) => return Err(Error::UniqueKeyTaken { paths: String::new() }),",
+            WRITE_CONTEXT,
+            "let found = self.gate.by_number(tx, holder)?;",
+            "let found = self.gate.by_number(tx, holder)?;\n        if matches!(found, LookupResult::Expired(_)) { return Ok(ValueClaim::Taken); }",
         )],
     },
     Bug {
         name: "a dead item keeps its id",
         edits: &[edit(
-            WRITE,
-            "Found::Dead(record) => self.bury(tx, &record),",
-            "Found::Dead(_) => Err(Error::Exists { what: String::new() }),",
+            WRITE_CONTEXT,
+            "let found = self.gate.by_id_key(tx, &id_key);",
+            "let found = self.gate.by_id_key(tx, &id_key);\n        if matches!(found, Ok(LookupResult::Expired(_))) { return Err(self.schema.id_taken(body)); }",
         )],
     },
     Bug {
         name: "the purge removes entries that a living item has taken over",
         edits: &[
-            edit(WRITE, "self.footprint(dead, Drafted::default()).remove(tx)?;", ""),
+            edit(WRITE_CONTEXT, "self.schema.footprint_to_remove(expired)?.remove(tx)?;", ""),
             edit(FOOTPRINT, "if is_own {", "if is_own || !entry.key.is_empty() {"),
         ],
     },
     Bug {
         name: "a prepared removal does not look whether the id still leads to its item",
-        edits: &[edit(FOOTPRINT, "let is_named = self.traces.is_named(tx)?;", "let is_named = true;")],
+        edits: &[edit(INDEX_FOOTPRINT, "let is_named = self.traces.is_named(tx)?;", "let is_named = true;")],
     },
     Bug {
         name: "the purge trusts a suspect clock",
@@ -124,15 +126,15 @@ pub(super) const BUGS: &[Bug] = &[
                 "|| self.store.clock_status().is_err())",
             ),
             edit(PURGE, "Ok(gate) if !tx.clock_is_suspect() && granted", "Ok(gate) if granted"),
-            edit(GATE, "is_dead(header, tx.trusted_time())", "is_dead(header, tx.time())"),
+            edit(GATE, "is_expired(header, tx.trusted_time())", "is_expired(header, tx.time())"),
         ],
     },
     Bug {
         name: "a write takes the place of what only a suspect clock calls dead",
         edits: &[edit(
-            WRITE,
-            "self.room.gate.check_expired(tx, &dead.header)?;",
-            "let _ = self.room.gate.check_expired(tx, &dead.header);",
+            WRITE_CONTEXT,
+            "self.gate.check_expired(tx, &expired.header)?;",
+            "let _ = self.gate.check_expired(tx, &expired.header);",
         )],
     },
     Bug {
@@ -158,30 +160,30 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "a replace leaves the old index entries",
         edits: &[edit(
-            UPKEEP,
+            INDEX_ENTRIES,
             "Difference::Gone(old) => tx.remove(Keyspace::Index, old.key),",
             "Difference::Gone(_) => {}",
         )],
     },
     Bug {
         name: "index entries promise a longer life than the item has",
-        edits: &[edit(UPKEEP, "let kept = old.places.bounds(&self.places);", "let kept = true;")],
+        edits: &[edit(INDEX_ENTRIES, "let kept = old.places.bounds(&self.places);", "let kept = true;")],
     },
     Bug {
         name: "the purge leaves the index entries",
-        edits: &[edit(FOOTPRINT, "self.index.remove(tx)", "let _ = self.index;\n        Ok(())")],
+        edits: &[edit(INDEX_FOOTPRINT, "self.index.remove(tx)", "let _ = self.index;\n        Ok(())")],
     },
     Bug {
         name: "items created during an index build are in no index",
         edits: &[edit(
-            INDEX_STATE,
+            INDEX_BUILDS,
             "number <= self.through || number > self.until",
             "number <= self.through",
         )],
     },
     Bug {
         name: "an index serves before it is whole",
-        edits: &[edit(INDEX_BUILD, "if records.is_empty() {", "if records.len() < 2 {")],
+        edits: &[edit(INDEX_BUILD, "if built.items == 0 {", "if built.items <= limit {")],
     },
     Bug {
         name: "a replaced index is not cleared away",
@@ -203,14 +205,14 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "a replace does not restart the countdown",
         edits: &[edit(
-            WRITE,
-            "let (record, terms) = draft.into_record(self.room, write, Some(old))?;",
-            "let (mut record, terms) = draft.into_record(self.room, write, Some(old))?;\n        record.header.ts = old.header.ts;",
+            WRITE_CONTEXT,
+            "let record = self.record(numbers.next_write(tx)?, Some(old), ttl, body)?;",
+            "let mut record = self.record(numbers.next_write(tx)?, Some(old), ttl, body)?;\n        record.header.ts = old.header.ts;",
         )],
     },
     Bug {
         name: "a policy change is not durable",
-        edits: &[edit(CATALOG, "put(tx, Key::Policy(partition), next.encode());", "")],
+        edits: &[edit(SCHEMA_POLICIES, "put(tx, Key::Policy(partition), next.encode());", "")],
     },
     Bug {
         name: "a query by _ts misses the last second",
@@ -224,9 +226,9 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a token names the item that did not fit",
         edits: &[edit(
             PAGES,
-            "match self.take(&mut run, desk, &chosen, &mut arriving, &mut progress)? {",
+            "match self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? {",
             "dealt_with = Some(arriving.position.clone());\n                        \
-             match self.take(&mut run, desk, &chosen, &mut arriving, &mut progress)? {",
+             match self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? {",
         )],
     },
     Bug {

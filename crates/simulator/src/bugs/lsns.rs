@@ -2,10 +2,10 @@
 
 use super::{Bug, edit};
 
-const CODEC: &str = "crates/engine/src/history/codec.rs";
-const COUNTERS: &str = "crates/engine/src/counters.rs";
-const LSN: &str = "crates/engine/src/lsn.rs";
-const WRITE: &str = "crates/engine/src/write.rs";
+const ENTRIES_WRITES: &str = "crates/engine/src/entries/writes.rs";
+const CODEC: &str = "crates/engine/src/feed/history/codec.rs";
+const COUNTERS: &str = "crates/engine/src/entries/counters.rs";
+const WRITE: &str = "crates/engine/src/write/mod.rs";
 
 pub(super) const BUGS: &[Bug] = &[
     Bug {
@@ -15,7 +15,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "each operation of a batch takes an LSN",
         edits: &[edit(
-            LSN,
+            ENTRIES_WRITES,
             "Some(last) if events::commit_of(last.sequence) == commit => last.lsn,",
             "Some(last) if last.lsn == u64::MAX => last.lsn,",
         )],
@@ -28,8 +28,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a write that was answered does not raise the LSN",
         edits: &[edit(
             WRITE,
-            "counted.known_lsn.raise(outcome.range.lsn);",
-            "let _ = (&counted, outcome.range.lsn);",
+            "counted.known_lsn.raise(sum_up(outcome).1)",
+            "{ let _ = (&counted, sum_up(outcome)); }",
         )],
     },
     Bug {

@@ -2,10 +2,10 @@
 
 use super::{Bug, edit};
 
-const TOUCH: &str = "crates/engine/src/touch.rs";
-const GATE: &str = "crates/engine/src/gate.rs";
+const TOUCH: &str = "crates/engine/src/access/renewal.rs";
+const GATE: &str = "crates/engine/src/access/gate.rs";
 
-/// What goes wrong with touches.
+/// Defects of sliding renewal.
 pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "a touch leaves the item at its old place",
@@ -15,16 +15,16 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a touch is not written down",
         edits: &[edit(
             TOUCH,
-            "put(tx, Key::Touch(gate.partition, number), touched.to_be_bytes().to_vec());",
+            "put(tx, Key::SlidingRenewal(gate.partition, number), renewed_at.to_be_bytes().to_vec());",
             "",
         )],
     },
     Bug {
         name: "the touch of what looks dead is not looked up",
-        edits: &[edit(GATE, "touch::look_up(reader, self.partition, number, header)?;", "")],
+        edits: &[edit(GATE, "renewals::look_up(reader, self.partition, number, header)?;", "")],
     },
     Bug {
         name: "a write does not know that its item was touched",
-        edits: &[edit(GATE, "touch::look_up(reader, self.partition, number, &mut header)?;", "")],
+        edits: &[edit(GATE, "renewals::look_up(reader, self.partition, number, &mut header)?;", "")],
     },
 ];

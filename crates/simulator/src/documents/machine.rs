@@ -1,21 +1,22 @@
 //! One engine with collections in one database, its disk and its clock.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bson::{RawDocument, Value, ValueRef};
 use engine::collection::{Decision, IndexState, Target};
 use engine::{
-    ArchiveDirectory, Collection, CollectionDefinition, Engine, Error, EventKind, Holder, ItemAddress,
-    Lifecycle, Manner, MemoryArchive, Options, Position, PurgeReport, Watch, WatchEvent, Watched,
+    ArchiveDirectory, Charge, Collection, CollectionDefinition, Engine, Error, EventKind, ItemAddress,
+    Lifecycle, Manner, MemoryArchive, Options, Owner, Position, PurgeReport, Watch, WatchEvent, Watched,
 };
 use storage::{ClockOptions, CrashMode, Direction, ManualClock, MemoryDisk, MemoryStore};
 
-use super::form;
-use super::words::{Answer, Default, Event, FIELDS, Request, Rule, Seen, What};
+use super::bson_form;
+use super::types::{Answer, ChangeKind, Default, Event, FIELDS, Request, Rule, Seen};
+use crate::deletion_records;
 use crate::digest::Digest;
 use crate::model::{Consent, Evidence};
-use crate::records;
 use crate::world::translate::engine_consent;
 
 /// The names that collections come and go under.
@@ -31,16 +32,24 @@ pub(super) struct Machine {
     archive: Arc<MemoryArchive>,
     clock: Arc<ManualClock>,
     process: Option<(Arc<MemoryStore>, Engine)>,
+    /// All charges so far.
+    charges: Cell<Digest>,
 }
 
 impl Machine {
     pub(super) fn new(clock: Arc<ManualClock>) -> Result<Machine, String> {
-        let mut machine = Machine { disk: MemoryDisk::new(), archive: Arc::default(), clock, process: None };
+        let mut machine = Machine {
+            disk: MemoryDisk::new(),
+            archive: Arc::default(),
+            clock,
+            process: None,
+            charges: Cell::default(),
+        };
         machine.restart()?;
         Ok(machine)
     }
 
-    /// The process dies and another starts.
+    /// The process crashes and another starts.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         self.process = None;
         self.disk.clear_faults();
@@ -58,7 +67,7 @@ impl Machine {
         self.disk.crash_after(0, mode);
     }
 
-    /// Whether the planned crash has happened; it will not any more.
+    /// Returns `true` if the planned crash has happened; it will not any more.
     pub(super) fn has_crashed(&self) -> bool {
         let crashed = !self.disk.fault_is_planned();
         self.disk.clear_faults();
@@ -69,9 +78,17 @@ impl Machine {
         Ok(self.engine().now().map_err(text)?.millis())
     }
 
-    /// The digest of what is stored.
+    /// Returns the digest of what is stored, and of all charges so far.
     pub(super) fn digest(&self) -> Result<Digest, String> {
-        Digest::of_store(&*self.process().0)
+        let mut digest = Digest::of_store(&*self.process().0)?;
+        digest.add(self.charges.get().line().as_bytes());
+        Ok(digest)
+    }
+
+    fn charged(&self, charge: Charge) {
+        let mut charges = self.charges.get();
+        charges.add(&charge.0.to_le_bytes());
+        self.charges.set(charges);
     }
 
     pub(super) fn sequence(&self) -> u64 {
@@ -82,12 +99,12 @@ impl Machine {
         self.engine().purge_step(limit).map_err(text)
     }
 
-    /// Dead documents that are still there.
+    /// Expired documents that are still there.
     pub(super) fn backlog(&self) -> Result<BTreeMap<&'static str, u64>, String> {
         let mut backlog = BTreeMap::new();
         for name in NAMES {
             if let Some(collection) = self.collection(name) {
-                let figures = self.engine().purge_figures(&Holder::Collection(collection)).map_err(text)?;
+                let figures = self.engine().purge_figures(&Owner::Collection(collection)).map_err(text)?;
                 backlog.insert(name, figures.backlog.items);
             }
         }
@@ -100,20 +117,20 @@ impl Machine {
         if full { Ok(()) } else { self.engine().retry_archives(None).map_err(text) }
     }
 
-    /// The lines of the archive.
+    /// Returns the lines of the archive.
     pub(super) fn archived(&self) -> Vec<String> {
         self.archive.lines(ARCHIVE)
     }
 
-    /// What the deletion record of a collection tells of purged documents.
+    /// Returns what the deletion record of a collection tells of purged documents.
     pub(super) fn recorded(&self, name: &str) -> Result<Vec<String>, String> {
         let Some(collection) = self.collection(name) else { return Ok(Vec::new()) };
-        records::purged_lines(self.engine(), &Holder::Collection(collection))
+        deletion_records::purged_lines(self.engine(), &Owner::Collection(collection))
     }
 
     /// Every record there is, also of collections that are gone, is in order.
     pub(super) fn verify_records(&self) -> Result<(), String> {
-        records::verify(self.engine())
+        deletion_records::verify(self.engine())
     }
 
     /// Everything in the store is as the documents call for.
@@ -130,9 +147,9 @@ impl Machine {
         }
         let Some(collection) = self.collection(name) else { return Answer::NoCollection };
         match request {
-            Request::Insert(doc) => self.insert(&collection, form::raw(doc)),
+            Request::Insert(doc) => self.insert(&collection, bson_form::raw(doc)),
             Request::Change { doc, parts, upsert } => {
-                self.change(&collection, form::raw(doc), *parts, *upsert)
+                self.change(&collection, bson_form::raw(doc), *parts, *upsert)
             }
             Request::Delete(id) => {
                 let delete = |found: Option<&engine::collection::Found>| match found {
@@ -148,30 +165,30 @@ impl Machine {
                 answer(self.change_rule(&collection, *field, *rule, *consent))
             }
             Request::DropRule(field) => {
-                let number = number_of(&collection, &form::index_name(*field));
+                let number = number_of(&collection, &bson_form::index_name(*field));
                 answer(number.and_then(|number| self.engine().drop_indexes(&collection, &[number])))
             }
             Request::HoldItem(id) | Request::LiftItem(id) => {
-                let (item, holder) =
-                    (ItemAddress::DocumentId(Value::Int32(*id)), Holder::Collection(collection));
+                let (item, item_owner) =
+                    (ItemAddress::DocumentId(Value::Int32(*id)), Owner::Collection(collection));
                 let engine = self.engine();
                 answer(match request {
-                    Request::HoldItem(_) => engine.hold_item(&holder, &item, REASON),
-                    _ => engine.lift_item(&holder, &item),
+                    Request::HoldItem(_) => engine.hold_item(&item_owner, &item, REASON),
+                    _ => engine.lift_item(&item_owner, &item),
                 })
             }
             Request::HoldCollection(hold, consent) => {
-                self.wish(collection, *consent, |wishes| wishes.hold = hold.then(|| REASON.to_owned()))
+                self.wish(collection, *consent, |settings| settings.hold = hold.then(|| REASON.to_owned()))
             }
             Request::Guard(share) => {
-                self.wish(collection, Consent::NotGiven, |wishes| wishes.max_instant_expiry = *share)
+                self.wish(collection, Consent::NotGiven, |settings| settings.max_instant_expiry = *share)
             }
             Request::Evidence(Evidence::Archive, wished) => {
                 let directory = wished.then(|| ArchiveDirectory::parse(ARCHIVE).expect("a plain name"));
-                self.wish(collection, Consent::NotGiven, |wishes| wishes.archive = directory)
+                self.wish(collection, Consent::NotGiven, |settings| settings.archive = directory)
             }
             Request::Evidence(Evidence::Record, wished) => {
-                self.wish(collection, Consent::NotGiven, |wishes| wishes.deletion_record = *wished)
+                self.wish(collection, Consent::NotGiven, |settings| settings.deletion_record = *wished)
             }
             Request::Drop => answer(self.engine().drop_collection(&collection)),
             Request::Rename(to) => {
@@ -187,13 +204,19 @@ impl Machine {
         consent: Consent,
         wish: impl FnOnce(&mut Lifecycle),
     ) -> Answer {
-        let holder = Holder::Collection(collection);
-        answer(self.engine().change_lifecycle_with(&holder, engine_consent(consent), wish).map(drop))
+        let item_owner = Owner::Collection(collection);
+        answer(self.engine().change_lifecycle_with(&item_owner, engine_consent(consent), wish).map(drop))
     }
 
     fn insert(&self, collection: &Arc<Collection>, document: RawDocument) -> Answer {
         match self.engine().insert(collection, vec![document], true, None).wait() {
-            Ok(mut inserted) => answer(inserted.pop().expect("an outcome for each document").map(drop)),
+            Ok(mut inserted) => {
+                let inserted = inserted.pop().expect("an outcome for each document");
+                if let Ok(inserted) = &inserted {
+                    self.charged(inserted.charge);
+                }
+                answer(inserted.map(drop))
+            }
             Err(error) => answer(Err(error)),
         }
     }
@@ -205,7 +228,7 @@ impl Machine {
         parts: bool,
         upsert: bool,
     ) -> Answer {
-        let id = form::id(&document);
+        let id = bson_form::id(&document);
         self.modify(collection, id, move |found| match found {
             Some(_) if parts => Decision::Update(document),
             Some(_) => Decision::Replace(document),
@@ -221,7 +244,11 @@ impl Machine {
         decide: impl FnOnce(Option<&engine::collection::Found>) -> Decision + Send + 'static,
     ) -> Answer {
         let decide = move |found: Option<&engine::collection::Found>, _| Ok(decide(found).into());
-        match self.engine().modify(collection, Target::Id(Value::Int32(id)), decide, None).wait() {
+        let modified = self.engine().modify(collection, Target::Id(Value::Int32(id)), decide, None).wait();
+        if let Ok(modified) = &modified {
+            self.charged(modified.charge);
+        }
+        match modified {
             Ok(modified) if modified.is_write() => Answer::Written,
             Ok(modified) if modified.before.is_some() => Answer::Same,
             Ok(_) => Answer::NotFound,
@@ -236,7 +263,7 @@ impl Machine {
         consent: Consent,
     ) -> engine::Result<()> {
         let (engine, consent) = (self.engine(), engine_consent(consent));
-        let existing = number_of(collection, form::DEFAULT_INDEX).ok();
+        let existing = number_of(collection, bson_form::DEFAULT_INDEX).ok();
         let seconds = match default {
             Default::Off => {
                 return existing.map_or(Ok(()), |number| engine.drop_indexes(collection, &[number]));
@@ -244,7 +271,7 @@ impl Machine {
             Default::Never => -1,
             Default::After(seconds) => seconds,
         };
-        let spec = form::default_index(seconds);
+        let spec = bson_form::default_index(seconds);
         match existing {
             None => engine.create_indexes_with(collection, vec![spec], consent).map(drop),
             Some(number) => engine.change_index_with(collection, number, spec, consent).map(drop),
@@ -258,26 +285,26 @@ impl Machine {
         rule: Rule,
         consent: Consent,
     ) -> engine::Result<()> {
-        let number = number_of(collection, &form::index_name(field))?;
-        let (spec, consent) = (form::rule_index(field, rule), engine_consent(consent));
+        let number = number_of(collection, &bson_form::index_name(field))?;
+        let (spec, consent) = (bson_form::rule_index(field, rule), engine_consent(consent));
         self.engine().change_index_with(collection, number, spec, consent).map(drop)
     }
 
-    /// A rule begins.
+    /// Creates the index of a rule.
     pub(super) fn add_rule(&self, name: &str, field: usize, rule: Rule, consent: Consent) -> Answer {
         let Some(collection) = self.collection(name) else { return Answer::NoCollection };
-        let (specs, consent) = (vec![form::rule_index(field, rule)], engine_consent(consent));
+        let (specs, consent) = (vec![bson_form::rule_index(field, rule)], engine_consent(consent));
         answer(self.engine().create_indexes_with(&collection, specs, consent).map(drop))
     }
 
     /// A piece of the build of a rule's index; says whether it is whole.
     pub(super) fn build(&self, name: &str, field: usize, limit: usize) -> Result<bool, String> {
         let collection = self.collection(name).ok_or("no collection")?;
-        let number = number_of(&collection, &form::index_name(field)).map_err(text)?;
+        let number = number_of(&collection, &bson_form::index_name(field)).map_err(text)?;
         Ok(self.engine().build_indexes_step(&collection, &[number], limit).map_err(text)?.done)
     }
 
-    /// Everything that can be seen.
+    /// Returns the visible state of all collections.
     pub(super) fn observe(&self) -> Result<BTreeMap<&'static str, Seen>, String> {
         let mut all = BTreeMap::new();
         for name in NAMES {
@@ -293,15 +320,15 @@ impl Machine {
         let found =
             reading.natural(collection, None, Direction::Forward, usize::MAX, usize::MAX).map_err(text)?;
         let documents: Vec<_> =
-            found.iter().map(|found| form::doc(&found.document)).collect::<Result<_, _>>()?;
+            found.iter().map(|found| bson_form::doc(&found.document)).collect::<Result<_, _>>()?;
         for doc in &documents {
             let by_id = reading.by_id(collection, ValueRef::Int32(doc.id)).map_err(text)?;
-            let by_id = by_id.map(|found| form::doc(&found.document)).transpose()?;
+            let by_id = by_id.map(|found| bson_form::doc(&found.document)).transpose()?;
             if by_id.as_ref() != Some(doc) {
                 return Err(format!("listed is {doc:?}, by its id is {by_id:?}"));
             }
         }
-        let owner = Holder::Collection(Arc::clone(collection));
+        let owner = Owner::Collection(Arc::clone(collection));
         let mut held = Vec::new();
         for item in self.engine().held_items(&owner, None).map_err(text)? {
             let ItemAddress::DocumentId(Value::Int32(id)) = item.address else {
@@ -312,7 +339,7 @@ impl Machine {
         held.sort_unstable();
         let mut rules = [None; FIELDS];
         for index in collection.indexes().iter() {
-            let field = form::field_of(index.spec.name());
+            let field = bson_form::field_of(index.spec.name());
             if let Some((field, seconds)) = field.zip(index.spec.expire_after_seconds()) {
                 let in_force = index.state == IndexState::Ready;
                 let (partial, hidden) = (index.spec.partial_filter().is_some(), index.spec.is_hidden());
@@ -325,14 +352,14 @@ impl Machine {
             engine::DefaultTtl::Seconds(seconds) => Default::After(seconds.into()),
         };
         let living = reading.usage(collection).map_err(text)?.living.items;
-        let wishes = owner.lifecycle();
-        let archive = wishes.archive.map(|_| Evidence::Archive);
-        let record = wishes.deletion_record.then_some(Evidence::Record);
+        let settings = owner.lifecycle();
+        let archive = settings.archive.map(|_| Evidence::Archive);
+        let record = settings.deletion_record.then_some(Evidence::Record);
         Ok(Seen {
             default,
             rules,
-            hold: wishes.hold.is_some(),
-            guard: wishes.max_instant_expiry,
+            hold: settings.hold.is_some(),
+            guard: settings.max_instant_expiry,
             evidence: archive.into_iter().chain(record).collect(),
             held,
             documents,
@@ -345,7 +372,7 @@ impl Machine {
         self.engine().watch(&watched()).map_err(text)
     }
 
-    /// What happened behind a position, and where to go on.
+    /// Returns what happened behind a position, and where to go on.
     pub(super) fn watched(
         &self,
         after: Position,
@@ -376,23 +403,23 @@ fn watched() -> Watch {
 fn event(event: &WatchEvent) -> Result<Event, String> {
     let known = |name: &str| NAMES.into_iter().find(|known| *known == name).ok_or(format!("a name {name}"));
     let what = match &event.what {
-        Watched::Created => What::Made,
-        Watched::Dropped => What::Dropped,
-        Watched::Renamed { name, .. } => What::Renamed(known(name)?),
+        Watched::Created => ChangeKind::Made,
+        Watched::Dropped => ChangeKind::Dropped,
+        Watched::Renamed { name, .. } => ChangeKind::Renamed(known(name)?),
         Watched::DatabaseDropped => return Err("a database that nobody dropped".to_owned()),
         Watched::Item(_, item) => {
             let image = |found: &Option<engine::collection::Found>| {
-                form::doc(&found.as_ref().ok_or("an image is missing")?.document)
+                bson_form::doc(&found.as_ref().ok_or("an image is missing")?.document)
             };
             match item.kind {
-                EventKind::Create => What::Inserted(image(&item.current)?),
-                EventKind::Replace => What::Changed {
+                EventKind::Create => ChangeKind::Inserted(image(&item.current)?),
+                EventKind::Replace => ChangeKind::Changed {
                     before: image(&item.previous)?,
                     after: image(&item.current)?,
                     parts: item.manner == Manner::Parts,
                 },
-                EventKind::Delete => What::Deleted(image(&item.previous)?),
-                EventKind::Expire => What::Expired(image(&item.previous)?),
+                EventKind::Delete => ChangeKind::Deleted(image(&item.previous)?),
+                EventKind::Expire => ChangeKind::Expired(image(&item.previous)?),
             }
         }
     };

@@ -1,33 +1,33 @@
-//! A short life of the MongoDB form: documents with dates, several rules that come, change and go (T26, T27), holds, renaming
-//! and drops, a watch that tells all of it (T28), the guard (T30), and evidence of the dead (T32).
+//! A short workload of the MongoDB form: documents with dates, several rules that come, change and go (T26, T27), holds,
+//! renaming and drops, a watch over all of it (T28), the guard (T30), and evidence of the expired items (T32).
 //!
-//! As in the life of containers there is a twin without purge, and a model that knows no queues; a crash that strikes a
-//! commit forks the model, and what is read after the restart decides.
+//! As for containers there is a twin without purge, and a model without queues; a crash during a commit forks the
+//! model, and the state read after the restart decides.
 
-mod draw;
+mod bson_form;
 mod evidence;
-mod form;
+mod generator;
 mod machine;
 mod model;
+mod types;
 mod watcher;
-mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use storage::{ManualClock, Time};
 
-use crate::coverage::{Coverage, Reach};
-use crate::life::{Lived, live};
+use crate::coverage::{Coverage, CoveragePoint};
 use crate::model::{Consent, Evidence};
-use draw::{Draw, Step};
+use crate::workload::{SeedResult, run_steps};
+use generator::{Generator, Step};
 use machine::Machine;
 use model::Model;
+use types::{Answer, Request, Rule};
 use watcher::Watcher;
-use words::{Answer, Request, Rule};
 
-struct Life {
-    draw: Draw,
+struct Workload {
+    draw: Generator,
     clock: Arc<ManualClock>,
     main: Machine,
     twin: Machine,
@@ -38,17 +38,19 @@ struct Life {
     trace: Vec<String>,
 }
 
-/// Runs the life of a seed; says what it reached.
-pub(crate) fn run(seed: u64, steps: usize) -> Lived {
-    live("in collections", Life::new(seed), steps, Life::step, |life| (life.trace, life.coverage))
+/// Runs the workload of a seed; returns its result.
+pub(crate) fn run(seed: u64, steps: usize) -> SeedResult {
+    run_steps("in collections", Workload::new(seed), steps, Workload::step, |life| {
+        (life.trace, life.coverage)
+    })
 }
 
-impl Life {
-    fn new(seed: u64) -> Result<Life, String> {
-        let mut draw = Draw::new(seed);
+impl Workload {
+    fn new(seed: u64) -> Result<Workload, String> {
+        let mut draw = Generator::new(seed);
         let clock = Arc::new(ManualClock::new(Time::from_millis(draw.start_ms())));
         let (main, twin) = (Machine::new(clock.clone())?, Machine::new(clock.clone())?);
-        let mut life = Life {
+        let mut life = Workload {
             draw,
             clock,
             main,
@@ -155,7 +157,7 @@ impl Life {
         consent: Consent,
         meanwhile: Vec<Request>,
     ) -> Result<(), String> {
-        // Where nobody lives, the rule may be in force at once: that depends on the purge.
+        // In an empty collection the rule may be in force at once: that depends on the purge.
         let lives = !self.model.living(name).is_empty();
         let main = self.main.add_rule(name, field, rule, consent);
         let twin = self.twin.add_rule(name, field, rule, consent);
@@ -164,11 +166,11 @@ impl Life {
             return Err(format!("a rule is {main:?}, without purge {twin:?}, should be {expected:?}"));
         }
         if main == Answer::NotConfirmed {
-            self.coverage.reach(Reach::DocumentRefusedByGuard);
+            self.coverage.reach(CoveragePoint::DocumentRefusedByGuard);
             return Ok(());
         }
         for request in meanwhile.into_iter().filter(|_| lives) {
-            self.coverage.reach(Reach::WriteDuringRuleBuild);
+            self.coverage.reach(CoveragePoint::WriteDuringRuleBuild);
             self.request(name, &request, None)?;
             let built = (self.main.build(name, field, 1)?, self.twin.build(name, field, 1)?);
             if built.0 || built.1 {
@@ -180,7 +182,7 @@ impl Life {
         }
         let dead = self.model.dead.len();
         self.model.enforce(name, field);
-        self.coverage.reach_if(self.model.dead.len() > dead, Reach::NewRuleKills);
+        self.coverage.reach_if(self.model.dead.len() > dead, CoveragePoint::NewRuleExpires);
         Ok(())
     }
 
@@ -195,7 +197,7 @@ impl Life {
         if gone != purged || touched {
             return Err(format!("the purge says {purged}; {before:?} became {after:?}"));
         }
-        self.coverage.reach_if(purged > 0, Reach::DocumentsPurged);
+        self.coverage.reach_if(purged > 0, CoveragePoint::DocumentsPurged);
         Ok(())
     }
 
@@ -205,7 +207,7 @@ impl Life {
         for (name, left) in self.main.backlog()? {
             let collection = &self.model.collections[name];
             let stuck = self.archive_is_full && collection.evidence.contains_key(&Evidence::Archive);
-            self.coverage.reach_if(left > 0 && stuck, Reach::DocumentArchiveFull);
+            self.coverage.reach_if(left > 0 && stuck, CoveragePoint::DocumentArchiveFull);
             if left > 0 && !collection.hold && !stuck {
                 return Err(format!("T22: the purge is done and {left} documents of {name} are left"));
             }
@@ -215,14 +217,14 @@ impl Life {
         self.twin.check()
     }
 
-    /// The process dies; one of the states that it may have left is there.
+    /// Crashes the process; the store must hold one of the states that it may have left.
     fn restart(&mut self, forks: Vec<Model>) -> Result<(), String> {
         let sequence = self.main.sequence();
         self.main.restart()?;
         self.twin.restart()?;
         let now = self.main.now_ms()?;
         let seen = self.main.observe()?;
-        // If the sequence has moved, the change that nobody was told of is there; it may have died meanwhile.
+        // If the sequence has moved, the unacknowledged change is there; it may have expired meanwhile.
         let mut forks = forks;
         if self.main.sequence() > sequence {
             forks.reverse();
@@ -233,7 +235,7 @@ impl Life {
             let expected = fork.expected();
             if expected == seen {
                 self.model = fork;
-                self.coverage.reach(Reach::CrashAmongDocuments);
+                self.coverage.reach(CoveragePoint::CrashAmongDocuments);
                 return Ok(());
             }
             misfits.push(expected);
@@ -253,26 +255,28 @@ impl Life {
     /// What was reached by a request.
     fn cover(&mut self, name: &str, request: &Request, answer: &Answer, before: &Model, killed: bool) {
         let coverage = &mut self.coverage;
-        coverage.reach_if(*answer == Answer::Held, Reach::DocumentRefusedByHold);
-        coverage.reach_if(*answer == Answer::NotConfirmed, Reach::DocumentRefusedByGuard);
-        coverage.reach_if(*answer == Answer::Same, Reach::UpdateThatChangesNothing);
+        coverage.reach_if(*answer == Answer::Held, CoveragePoint::DocumentRefusedByHold);
+        coverage.reach_if(*answer == Answer::NotConfirmed, CoveragePoint::DocumentRefusedByGuard);
+        coverage.reach_if(*answer == Answer::Same, CoveragePoint::UpdateThatChangesNothing);
         let several = before.collections.get(name).is_some_and(|it| it.rules.iter().flatten().count() > 1);
         let dead = before.collections.get(name).is_some_and(|it| it.items.len() > before.living(name).len());
         match request {
             Request::Insert(_) | Request::Change { .. } => {
-                coverage.reach_if(killed, Reach::WrittenDead);
-                coverage.reach_if(several, Reach::SeveralDateRules);
+                coverage.reach_if(killed, CoveragePoint::WrittenExpired);
+                coverage.reach_if(several, CoveragePoint::SeveralDateRules);
             }
             Request::ChangeRule(..) => {
-                coverage.reach_if(killed, Reach::ChangedRuleKills);
-                coverage.reach_if(dead, Reach::RuleChangedOverDead);
+                coverage.reach_if(killed, CoveragePoint::ChangedRuleExpires);
+                coverage.reach_if(dead, CoveragePoint::RuleChangedOverExpired);
             }
-            Request::DropRule(_) => coverage.reach_if(dead, Reach::RuleDroppedOverDead),
+            Request::DropRule(_) => coverage.reach_if(dead, CoveragePoint::RuleDroppedOverExpired),
             Request::LiftItem(_) | Request::HoldCollection(false, _) => {
-                coverage.reach_if(killed, Reach::DocumentLiftKills);
+                coverage.reach_if(killed, CoveragePoint::DocumentLiftExpires);
             }
-            Request::Rename(_) => coverage.reach_if(*answer == Answer::Written, Reach::CollectionRenamed),
-            Request::Drop => coverage.reach_if(*answer == Answer::Written, Reach::CollectionDropped),
+            Request::Rename(_) => {
+                coverage.reach_if(*answer == Answer::Written, CoveragePoint::CollectionRenamed);
+            }
+            Request::Drop => coverage.reach_if(*answer == Answer::Written, CoveragePoint::CollectionDropped),
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
-//! T6, T26 and T27 as a plain program: every rule is asked about every document, and who has died is written down for ever.
+//! T6, T26 and T27 as a plain program: every rule is evaluated on every document, and each expiry is recorded for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::words::{Answer, Cause, Default, Doc, Event, FIELDS, Request, Rule, Seen, Ttl, What};
+use super::types::{Answer, Cause, ChangeKind, Default, Doc, Event, FIELDS, Request, Rule, Seen, Ttl};
 use crate::model::{Consent, Evidence, MILLION};
 
 #[derive(Debug, Clone)]
@@ -16,26 +16,26 @@ pub(super) struct Item {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Collection {
-    pub(super) default: super::words::Default,
+    pub(super) default: super::types::Default,
     pub(super) rules: [Option<Rule>; FIELDS],
-    /// In the order of creation, the dead included until another takes their id.
+    /// In the order of creation, the expired items included until another takes their id.
     pub(super) items: Vec<Item>,
     pub(super) hold: bool,
-    /// What share of the living may die at once, in millionths.
+    /// What share of the live items may expire at once, in millionths.
     pub(super) guard: Option<u32>,
-    /// Which evidence is wished for, and since which turn.
+    /// The evidence that is configured, and since which turn.
     pub(super) evidence: BTreeMap<Evidence, u64>,
     /// A name may be used again; a number is not.
     number: u64,
 }
 
 impl Collection {
-    /// The millisecond in which the earliest rule lets an item die.
+    /// Returns the millisecond in which the earliest rule lets an item expire.
     pub(super) fn deadline_ms(&self, item: &Item) -> Option<u64> {
         self.deadlines_ms(item).into_iter().map(|(deadline, _)| deadline).min()
     }
 
-    /// The milliseconds in which its rules let an item die.
+    /// Returns the milliseconds in which its rules let an item expire.
     fn deadlines_ms(&self, item: &Item) -> Vec<(u64, Cause)> {
         if self.hold || item.held {
             return Vec::new();
@@ -58,9 +58,9 @@ impl Collection {
     }
 }
 
-/// One death.
+/// One expiry.
 #[derive(Debug, Clone)]
-pub(super) struct Death {
+pub(super) struct Expiry {
     /// The collection that it happened in, by number.
     pub(super) collection: u64,
     pub(super) doc: Doc,
@@ -78,7 +78,7 @@ pub(super) struct Model {
     pub(super) collections: BTreeMap<&'static str, Collection>,
     pub(super) dead: BTreeSet<u64>,
     pub(super) events: Vec<Event>,
-    pub(super) deaths: Vec<Death>,
+    pub(super) expiries: Vec<Expiry>,
     made: u64,
     versions: u64,
     turns: u64,
@@ -88,49 +88,49 @@ impl Model {
     /// The clock shows this now.
     pub(super) fn see(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
-        let mut dying = Vec::new();
+        let mut expiring = Vec::new();
         for (name, collection) in &self.collections {
             for item in collection.items.iter().filter(|item| !self.dead.contains(&item.version)) {
                 let deadline = collection.deadline_ms(item).filter(|deadline| *deadline <= now_ms);
-                dying.extend(deadline.map(|deadline| (deadline, *name, item.clone())));
+                expiring.extend(deadline.map(|deadline| (deadline, *name, item.clone())));
             }
         }
-        dying.sort_by_key(|(deadline, ..)| *deadline);
+        expiring.sort_by_key(|(deadline, ..)| *deadline);
         let mut last = None;
-        for (deadline, name, item) in dying {
+        for (deadline, name, item) in expiring {
             self.turns += u64::from(last != Some(deadline));
             last = Some(deadline);
-            self.die(name, deadline, item);
+            self.expire(name, deadline, item);
         }
     }
 
-    /// Whom the rules as they have just become call overdue dies now; says how many that are.
-    fn judge(&mut self, name: &'static str) -> u64 {
+    /// Expires the documents that are overdue by the changed rules; returns their number.
+    fn expire_overdue(&mut self, name: &'static str) -> u64 {
         let collection = &self.collections[name];
         let overdue =
             |item: &&Item| collection.deadline_ms(item).is_some_and(|deadline| deadline <= self.now_ms);
         let living = collection.items.iter().filter(|item| !self.dead.contains(&item.version));
-        let dying: Vec<Item> = living.filter(overdue).cloned().collect();
-        let count = dying.len() as u64;
+        let expiring: Vec<Item> = living.filter(overdue).cloned().collect();
+        let count = expiring.len() as u64;
         self.turns += 1;
-        for item in dying {
-            self.die(name, self.now_ms, item);
+        for item in expiring {
+            self.expire(name, self.now_ms, item);
         }
         count
     }
 
-    fn die(&mut self, name: &'static str, time_ms: u64, item: Item) {
+    fn expire(&mut self, name: &'static str, time_ms: u64, item: Item) {
         let collection = &self.collections[name];
         let overdue = collection.deadlines_ms(&item).into_iter().filter(|(deadline, _)| *deadline <= time_ms);
         let causes = overdue.map(|(_, cause)| cause).collect();
         let (collection, turn) = (collection.number, self.turns);
         let doc = item.doc.clone();
-        self.deaths.push(Death { collection, doc, ts: item.ts, time_ms, causes, turn });
+        self.expiries.push(Expiry { collection, doc, ts: item.ts, time_ms, causes, turn });
         self.dead.insert(item.version);
-        self.tell(name, time_ms, What::Expired(item.doc));
+        self.tell(name, time_ms, ChangeKind::Expired(item.doc));
     }
 
-    /// Changes the rules, unless more would die at once than the owner allows.
+    /// Changes the rules, unless more would expire at once than the owner allows.
     fn change_rules(
         &mut self,
         name: &'static str,
@@ -140,32 +140,32 @@ impl Model {
         let before = self.clone();
         let living = self.living(name).len() as u64;
         change(self.collection(name));
-        let dying = self.judge(name);
+        let expiring = self.expire_overdue(name);
         let guard = self.collections[name].guard.filter(|_| consent == Consent::NotGiven);
-        if guard.is_some_and(|share| dying * MILLION > u64::from(share) * living) {
+        if guard.is_some_and(|share| expiring * MILLION > u64::from(share) * living) {
             *self = before;
             return Answer::NotConfirmed;
         }
         Answer::Written
     }
 
-    /// All deaths in a collection of a name, as it is now.
-    pub(super) fn deaths_in(&self, name: &str) -> Vec<&Death> {
+    /// Returns all expiries in a collection of a name, as it is now.
+    pub(super) fn expiries_in(&self, name: &str) -> Vec<&Expiry> {
         let Some(collection) = self.collections.get(name) else { return Vec::new() };
-        self.deaths.iter().filter(|death| death.collection == collection.number).collect()
+        self.expiries.iter().filter(|death| death.collection == collection.number).collect()
     }
 
-    /// Those whose evidence must exist once their bytes are gone.
-    pub(super) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Death> {
+    /// Returns the expiries whose evidence must exist once their bytes are gone.
+    pub(super) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Expiry> {
         let since = self.collections.get(name).and_then(|it| it.evidence.get(&evidence).copied());
         let Some(since) = since else { return Vec::new() };
-        self.deaths_in(name).into_iter().filter(|death| death.turn > since).collect()
+        self.expiries_in(name).into_iter().filter(|death| death.turn > since).collect()
     }
 
     /// Evidence written from now on has no name for a rule whose index is gone.
     fn forget_index(&mut self, name: &str, field: usize) {
         let number = self.collections[name].number;
-        for death in self.deaths.iter_mut().filter(|death| death.collection == number) {
+        for death in self.expiries.iter_mut().filter(|death| death.collection == number) {
             let named = |cause: &Cause| match cause {
                 Cause::Date { field: Some(of), seconds } if *of == field => {
                     Some(Cause::Date { field: None, seconds: *seconds })
@@ -177,22 +177,22 @@ impl Model {
         }
     }
 
-    fn tell(&mut self, name: &'static str, time_ms: u64, what: What) {
+    fn tell(&mut self, name: &'static str, time_ms: u64, what: ChangeKind) {
         self.events.push(Event { turn: self.turns, time_ms, name, what });
     }
 
-    fn happen(&mut self, name: &'static str, what: What) {
+    fn happen(&mut self, name: &'static str, what: ChangeKind) {
         self.turns += 1;
         self.tell(name, self.now_ms, what);
     }
 
-    /// The living, in the order of their creation.
+    /// Returns the live items, in the order of their creation.
     pub(super) fn living(&self, name: &str) -> Vec<&Item> {
         let Some(collection) = self.collections.get(name) else { return Vec::new() };
         collection.items.iter().filter(|item| !self.dead.contains(&item.version)).collect()
     }
 
-    /// What can be seen of everything.
+    /// Returns what can be seen of everything.
     pub(super) fn expected(&self) -> BTreeMap<&'static str, Seen> {
         let seen = |(name, collection): (&&'static str, &Collection)| {
             let living = self.living(name);
@@ -213,7 +213,8 @@ impl Model {
         self.collections.iter().map(seen).collect()
     }
 
-    /// A rule begins: it kills nobody until its index is built. Nobody knows how many it will kill then.
+    /// Adds a rule: it expires no document until its index is built. The number of documents that it will expire then
+    /// is unknown.
     pub(super) fn add_rule(
         &mut self,
         name: &'static str,
@@ -234,7 +235,7 @@ impl Model {
         if let Some(rule) = &mut self.collection(name).rules[field] {
             rule.in_force = true;
         }
-        self.judge(name);
+        self.expire_overdue(name);
     }
 
     fn collection(&mut self, name: &str) -> &mut Collection {
@@ -250,7 +251,7 @@ impl Model {
             self.made += 1;
             let number = self.made;
             self.collections.insert(name, Collection { number, ..Collection::default() });
-            self.happen(name, What::Made);
+            self.happen(name, ChangeKind::Made);
             return Answer::Written;
         }
         if !self.collections.contains_key(name) {
@@ -288,25 +289,25 @@ impl Model {
                 self.collection(name).guard = *share;
                 Answer::Written
             }
-            Request::Evidence(evidence, wished) => self.wish_for(name, *evidence, *wished),
+            Request::Evidence(evidence, wished) => self.set_evidence(name, *evidence, *wished),
             Request::Drop | Request::Rename(_) if self.is_held(name) => self.refuse(request),
             Request::Drop => {
                 self.collections.remove(name);
-                self.happen(name, What::Dropped);
+                self.happen(name, ChangeKind::Dropped);
                 Answer::Written
             }
             Request::Rename(to) if self.collections.contains_key(to) => Answer::Exists,
             Request::Rename(to) => {
                 let collection = self.collections.remove(name).expect("looked up above");
                 self.collections.insert(to, collection);
-                self.happen(name, What::Renamed(to));
+                self.happen(name, ChangeKind::Renamed(to));
                 Answer::Written
             }
             Request::Make => Answer::Exists,
         }
     }
 
-    fn wish_for(&mut self, name: &str, evidence: Evidence, wished: bool) -> Answer {
+    fn set_evidence(&mut self, name: &str, evidence: Evidence, wished: bool) -> Answer {
         self.turns += 1;
         let turn = self.turns;
         let kept = &mut self.collection(name).evidence;
@@ -339,14 +340,14 @@ impl Model {
         Item { version: self.versions, doc: doc.clone(), ts: self.now_ms / 1000, held: false }
     }
 
-    /// One that is dead already is inserted, and gone.
+    /// Inserts a document; one that has already expired is never visible.
     fn insert(&mut self, name: &'static str, doc: &Doc) -> Answer {
         let item = self.version(doc);
         let items = &mut self.collection(name).items;
         items.retain(|other| other.doc.id != doc.id);
         items.push(item);
-        self.happen(name, What::Inserted(doc.clone()));
-        self.judge(name);
+        self.happen(name, ChangeKind::Inserted(doc.clone()));
+        self.expire_overdue(name);
         Answer::Written
     }
 
@@ -360,8 +361,8 @@ impl Model {
         }
         let item = self.version(doc);
         self.collection(name).items[at] = item;
-        self.happen(name, What::Changed { before: before.doc, after: doc.clone(), parts });
-        self.judge(name);
+        self.happen(name, ChangeKind::Changed { before: before.doc, after: doc.clone(), parts });
+        self.expire_overdue(name);
         Answer::Written
     }
 
@@ -371,7 +372,7 @@ impl Model {
             return Answer::Held;
         }
         let gone = self.collection(name).items.remove(at);
-        self.happen(name, What::Deleted(gone.doc));
+        self.happen(name, ChangeKind::Deleted(gone.doc));
         Answer::Written
     }
 
@@ -382,7 +383,7 @@ impl Model {
             return Answer::NotFound;
         }
         item.held = hold;
-        self.judge(name);
+        self.expire_overdue(name);
         Answer::Written
     }
 }

@@ -4,11 +4,11 @@ use engine::Position;
 
 use super::machine::Machine;
 use super::model::Model;
-use super::words::{Event, What};
-use crate::coverage::{Coverage, Reach};
+use super::types::{ChangeKind, Event};
+use crate::coverage::{Coverage, CoveragePoint};
 
-/// Positions in the two worlds. They may differ: where the purge has left nobody, an index is whole from its beginning, and
-/// one commit less is needed.
+/// Positions in the two worlds. They may differ: if the purge has emptied a collection, an index is whole from its
+/// beginning, and one commit less is needed.
 type Positions = (Position, Position);
 
 /// Where the watch began, and where its reader stands.
@@ -26,7 +26,7 @@ impl Watcher {
         Ok(Watcher { since, at: since, told: Vec::new() })
     }
 
-    /// All that has happened is told, in order.
+    /// Checks that every event is returned, in order.
     pub(super) fn audit(
         &self,
         main: &Machine,
@@ -38,12 +38,12 @@ impl Watcher {
         if seen.len() != model.events.len() {
             return Err(format!("T28: told is {seen:?}, has happened {:?}", model.events));
         }
-        let expired = |event: &Event| matches!(event.what, What::Expired(_));
-        coverage.reach_if(seen.iter().any(expired), Reach::DocumentExpiryTold);
+        let expired = |event: &Event| matches!(event.what, ChangeKind::Expired(_));
+        coverage.reach_if(seen.iter().any(expired), CoveragePoint::DocumentExpiryTold);
         match_events(&model.events, &[], &seen).map(drop)
     }
 
-    /// The reader goes on.
+    /// Continues the reader.
     pub(super) fn go_on(
         &mut self,
         main: &Machine,
@@ -60,7 +60,7 @@ impl Watcher {
         if seen.is_empty() && left > 0 {
             return Err(format!("T28: {left} events are not told: {:?}", model.events));
         }
-        coverage.reach_if(!seen.is_empty() && left > 0, Reach::WatchInPages);
+        coverage.reach_if(!seen.is_empty() && left > 0, CoveragePoint::WatchInPages);
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
-//! What must be provable of the dead (T32, the deletion record): each death, written down when it happens.
+//! The evidence that must exist of expired items (T32, the deletion record): each expiry, recorded when it happens.
 //!
-//! When the bytes of a dead item are dropped is the purge's business, and nothing here knows it. So the model says of whom a
-//! line or entry may tell, and of whom one must when the purge has nothing left to do: of those who died while evidence was
-//! wished for, as long as it still is.
+//! The purge decides when the bytes of an expired item are dropped, and the model does not know it. So the model returns the
+//! expiries that may have a line or entry, and those that must have one when the purge has nothing left to do: the items
+//! that expired while evidence was configured, as long as it still is.
 
 use super::{DefaultTtl, Item, Model, Ttl, deadline};
 
-/// Which evidence a container's owner wishes for.
+/// The kinds of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Evidence {
     /// A line in the archive.
@@ -15,33 +15,33 @@ pub(crate) enum Evidence {
     Record,
 }
 
-/// One death.
+/// One expiry.
 #[derive(Debug, Clone)]
-pub(crate) struct Death {
+pub(crate) struct Expiry {
     /// The container that it happened in, by number: a name may be used again.
     pub(crate) container: u64,
     /// Its name.
     pub(crate) name: &'static str,
-    /// Who died.
+    /// The item that expired.
     pub(crate) item: Item,
     /// When.
     pub(crate) time_ms: u64,
-    /// The rule that killed it.
+    /// The rule that expired it.
     pub(crate) rule: &'static str,
     /// How long it gave.
     pub(crate) seconds: i64,
-    /// Whether another rule had killed it just then, too.
+    /// Whether another rule had expired it just then, too.
     pub(crate) twice: bool,
     turn: u64,
 }
 
 impl Model {
-    /// An item has died at a time.
-    pub(super) fn mourn(&mut self, name: &'static str, time_ms: u64, item: &Item) {
+    /// Records that an item has expired.
+    pub(super) fn record_expiry(&mut self, name: &'static str, time_ms: u64, item: &Item) {
         let container = &self.containers[name];
         let by_ttl = deadline(container.default_ttl, item.body.ttl, item.counts_from);
         let (rule, seconds) = match (item.body.ttl, container.default_ttl) {
-            _ if by_ttl.is_none_or(|by_ttl| item.dies_at.is_some_and(|named| named < by_ttl)) => {
+            _ if by_ttl.is_none_or(|by_ttl| item.expires_at.is_some_and(|named| named < by_ttl)) => {
                 ("expireAtPath", 0)
             }
             (Ttl::After(own) | Ttl::AfterPoint(own), _) => ("ttl", own),
@@ -50,13 +50,13 @@ impl Model {
         };
         let (number, item) = (container.number, item.clone());
         let now = self.trusted;
-        let overdue = [by_ttl, item.dies_at].into_iter().flatten().filter(|second| *second <= now).count();
+        let overdue = [by_ttl, item.expires_at].into_iter().flatten().filter(|second| *second <= now).count();
         let (twice, turn) = (overdue > 1, self.turns);
-        self.deaths.push(Death { container: number, name, item, time_ms, rule, seconds, twice, turn });
+        self.expiries.push(Expiry { container: number, name, item, time_ms, rule, seconds, twice, turn });
     }
 
-    /// The owner wishes for evidence, or does not any more.
-    pub(super) fn wish_for(&mut self, name: &str, evidence: Evidence, wished: bool) {
+    /// Turns a kind of evidence on or off.
+    pub(super) fn set_evidence(&mut self, name: &str, evidence: Evidence, wished: bool) {
         self.turns += 1;
         let turn = self.turns;
         let Some(container) = self.containers.get_mut(name) else { return };
@@ -67,11 +67,11 @@ impl Model {
         }
     }
 
-    /// Those whose evidence must exist once their bytes are gone.
-    pub(crate) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Death> {
+    /// Returns the expiries whose evidence must exist once their bytes are gone.
+    pub(crate) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Expiry> {
         let Some(container) = self.containers.get(name) else { return Vec::new() };
         let Some(since) = container.evidence.get(&evidence) else { return Vec::new() };
-        let owed = |death: &&Death| death.container == container.number && death.turn > *since;
-        self.deaths.iter().filter(owed).collect()
+        let owed = |death: &&Expiry| death.container == container.number && death.turn > *since;
+        self.expiries.iter().filter(owed).collect()
     }
 }

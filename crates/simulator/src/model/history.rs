@@ -1,17 +1,17 @@
 //! T28 as a plain program: everything that ever happened in a container whose feed of all versions is kept, written down in
 //! the order in which it happened.
 //!
-//! There is no merging, trimming or recording here: whoever changes the model adds to the list, and a death is added when
-//! the clock reaches its instant, whether or not anybody looks.
+//! There is no merging, trimming or recording here: every change of the model adds to the list, and an expiry is added when
+//! the clock reaches its instant.
 //!
-//! The one surprising thing: some events happen at once, and no rule says which of them comes first (those who die at the
+//! The one surprising thing: some events happen at once, and no rule says which of them comes first (those that expire at the
 //! same instant, those whom one request deletes). They have the same *turn*.
 
 use super::{Answer, Item, Model};
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ChangeKind {
     /// It was created.
     Created,
     /// Another version took its place.
@@ -24,7 +24,7 @@ pub(crate) enum What {
 
 /// Where something happened: the time, and the order within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct FeedPosition {
     /// Trusted time.
     pub(crate) time_ms: u64,
     /// Events of the same turn have no order.
@@ -37,9 +37,9 @@ pub(crate) struct Event {
     /// Its own number.
     pub(crate) id: u64,
     /// Where it stands.
-    pub(crate) place: Place,
+    pub(crate) place: FeedPosition,
     /// What happened.
-    pub(crate) what: What,
+    pub(crate) what: ChangeKind,
     /// The version that it made.
     pub(crate) current: Option<Item>,
     /// The version that it ended.
@@ -47,7 +47,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The partition key that it happened under.
+    /// Returns the partition key that it happened under.
     pub(crate) fn key(&self) -> usize {
         self.current.iter().chain(&self.previous).next().map_or(usize::MAX, |item| item.body.key)
     }
@@ -58,30 +58,30 @@ impl Event {
 pub(crate) struct Feed {
     /// For how long.
     pub(crate) minutes: u32,
-    /// Nothing before is told any more, however long the feed is kept from now on.
-    floor: Place,
+    /// Nothing before is returned any more, however long the feed is kept from now on.
+    floor: FeedPosition,
     /// Everything since it was turned on.
     pub(crate) events: Vec<Event>,
 }
 
 impl Feed {
-    /// From where on it is told what happened.
-    pub(crate) fn kept_from(&self, trusted_ms: u64) -> Place {
+    /// Returns the first position that the feed returns.
+    pub(crate) fn kept_from(&self, trusted_ms: u64) -> FeedPosition {
         self.floor.max(horizon(trusted_ms, self.minutes))
     }
 }
 
-fn horizon(trusted_ms: u64, minutes: u32) -> Place {
-    Place { time_ms: trusted_ms.saturating_sub(u64::from(minutes) * 60_000), turn: 0 }
+fn horizon(trusted_ms: u64, minutes: u32) -> FeedPosition {
+    FeedPosition { time_ms: trusted_ms.saturating_sub(u64::from(minutes) * 60_000), turn: 0 }
 }
 
 impl Model {
-    /// Where a reader stands who has been told everything up to now.
-    pub(crate) fn here(&self) -> Place {
-        Place { time_ms: self.trusted_ms, turn: self.turns }
+    /// Returns where a reader stands who has been told everything up to now.
+    pub(crate) fn here(&self) -> FeedPosition {
+        FeedPosition { time_ms: self.trusted_ms, turn: self.turns }
     }
 
-    /// The owner wants the feed to be kept for so long, or not at all.
+    /// Keeps the feed for this long, or turns it off.
     pub(super) fn keep_feed(&mut self, name: &str, minutes: Option<u32>) -> Answer {
         self.turns += 1;
         let here = self.here();
@@ -97,17 +97,23 @@ impl Model {
         Answer::Changed
     }
 
-    /// Something happens now, after all that has happened.
-    pub(super) fn happen(&mut self, name: &str, what: What, previous: Option<Item>, current: Option<Item>) {
+    /// Records an event now, after all others.
+    pub(super) fn happen(
+        &mut self,
+        name: &str,
+        what: ChangeKind,
+        previous: Option<Item>,
+        current: Option<Item>,
+    ) {
         self.turns += 1;
         self.happen_at_once(name, what, previous, current);
     }
 
-    /// Something happens in the same turn as the last event.
+    /// Records an event in the same turn as the last one.
     pub(super) fn happen_at_once(
         &mut self,
         name: &str,
-        what: What,
+        what: ChangeKind,
         previous: Option<Item>,
         current: Option<Item>,
     ) {
@@ -115,20 +121,27 @@ impl Model {
         self.tell(name, place, what, previous, current);
     }
 
-    /// Items die at these seconds, all of which lie behind everything that has happened.
-    pub(super) fn expire(&mut self, name: &'static str, mut dying: Vec<(u64, Item)>) {
-        dying.sort_by_key(|(second, _)| *second);
+    /// Records expiries at these seconds, all of which are after every recorded event.
+    pub(super) fn expire(&mut self, name: &'static str, mut expiring: Vec<(u64, Item)>) {
+        expiring.sort_by_key(|(second, _)| *second);
         let mut last = None;
-        for (second, item) in dying {
+        for (second, item) in expiring {
             self.turns += u64::from(last != Some(second));
             last = Some(second);
-            let place = Place { time_ms: second * 1000, turn: self.turns };
-            self.mourn(name, place.time_ms, &item);
-            self.tell(name, place, What::Expired, Some(item), None);
+            let place = FeedPosition { time_ms: second * 1000, turn: self.turns };
+            self.record_expiry(name, place.time_ms, &item);
+            self.tell(name, place, ChangeKind::Expired, Some(item), None);
         }
     }
 
-    fn tell(&mut self, name: &str, place: Place, what: What, previous: Option<Item>, current: Option<Item>) {
+    fn tell(
+        &mut self,
+        name: &str,
+        place: FeedPosition,
+        what: ChangeKind,
+        previous: Option<Item>,
+        current: Option<Item>,
+    ) {
         self.events += 1;
         let id = self.events;
         let feed = self.containers.get_mut(name).and_then(|container| container.feed.as_mut());

@@ -1,12 +1,13 @@
 //! What each operation on an item does, by looking at every item there is.
 
-use super::history::What;
+use super::history::ChangeKind;
 use super::{
-    Answer, BadTtl, Body, Change, Countdown, Counted, Edit, Guard, Item, MAX_TTL, Model, Name, Stamp, Ttl,
+    Answer, BadTtl, Body, Change, Countdown, CountdownOrigin, Edit, Guard, Item, MAX_TTL, Model, Name, Stamp,
+    Ttl,
 };
 
 impl Model {
-    /// One operation, alone. Stamps for what it writes are taken from the front of `stamps`.
+    /// Applies one operation. Stamps for what it writes are taken from the front of `stamps`.
     pub(crate) fn apply(
         &mut self,
         name: &'static str,
@@ -22,7 +23,7 @@ impl Model {
         answer
     }
 
-    /// Another commit has written or deleted items of a container.
+    /// Counts a commit that has written or deleted items of a container.
     pub(super) fn commit(&mut self, name: &str) {
         if let Some(container) = self.containers.get_mut(name) {
             container.commits += 1;
@@ -40,7 +41,7 @@ impl Model {
         self.countdown = countdown;
         let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
         if countdown == Countdown::Keep {
-            container.counted = container.counted.max(Counted::Otherwise);
+            container.counted = container.counted.max(CountdownOrigin::Otherwise);
         }
         match change {
             Change::Create(body) => self.put(name, body, &Guard::None, PutMode::Create, stamps),
@@ -53,7 +54,7 @@ impl Model {
             Change::Read(which, guard) => match self.find(name, key, which) {
                 Err(answer) => answer,
                 Ok(index) => {
-                    self.touch(name, index);
+                    self.renew(name, index);
                     match guard {
                         Guard::NoneMatch(etag) if self.etag(name, index) == Some(etag) => Answer::NotModified,
                         _ => Answer::Read,
@@ -63,7 +64,7 @@ impl Model {
         }
     }
 
-    /// Several operations under one key: all or nothing.
+    /// Applies several operations under one key: all or nothing.
     pub(crate) fn apply_batch(
         &mut self,
         name: &'static str,
@@ -103,7 +104,7 @@ impl Model {
         self.containers[name].items[index].stamp.as_ref().map(|stamp| &stamp.etag)
     }
 
-    /// The living item of that name; a withheld one is not found either.
+    /// Returns the live item of that name; a withheld one is not found either.
     pub(super) fn find(&self, name: &str, key: usize, which: &Name) -> Result<usize, Answer> {
         let container = &self.containers[name];
         let named = |item: &Item| {
@@ -124,7 +125,7 @@ impl Model {
         }
     }
 
-    /// Whether `/u` is free for this body: only the living hold it (T15); a withheld holder cannot be judged.
+    /// Whether `/u` is free for this body: only the live items hold it (T15); a withheld holder cannot be judged.
     fn check_unique(&self, name: &str, body: &Body, except: Option<usize>) -> Result<(), Answer> {
         let container = &self.containers[name];
         if !container.unique {
@@ -182,9 +183,9 @@ impl Model {
         let container = self.containers.get_mut(name).expect("the caller looked it up");
         container.items.retain(|item| !same_id(item));
         container.items.push(item.clone());
-        self.happen(name, What::Created, None, Some(item));
-        // One that says so itself may be born dead.
-        self.die_by_the_rules(name);
+        self.happen(name, ChangeKind::Created, None, Some(item));
+        // An item that names its expiry may be expired when it is created.
+        self.expire_overdue(name);
         Answer::Created
     }
 
@@ -214,7 +215,7 @@ impl Model {
         self.rename(name, index, body, stamps)
     }
 
-    /// A replace that gives the item another id: the new one must be free, as for a create.
+    /// Replaces an item with another id: the new id must be free, as for a create.
     fn rename(&mut self, name: &'static str, index: usize, body: &Body, stamps: &mut Vec<Stamp>) -> Answer {
         let container = &self.containers[name];
         let same_id = |item: &Item| item.body.key == body.key && item.body.id == body.id;
@@ -280,11 +281,11 @@ impl Model {
         }
         let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
         let gone = items.remove(index);
-        self.happen(name, What::Deleted, Some(gone), None);
+        self.happen(name, ChangeKind::Deleted, Some(gone), None);
         Answer::Deleted
     }
 
-    /// A living item gets a new version: `_ts` is now, its countdown starts again (T9).
+    /// Replaces a live item with a new version: `_ts` is now, its countdown starts again (T9).
     fn overwrite(&mut self, name: &'static str, index: usize, body: Body, stamps: &mut Vec<Stamp>) -> Answer {
         if let Err(answer) = self.check_unique(name, &body, Some(index)) {
             return answer;
@@ -293,12 +294,12 @@ impl Model {
         let item = self.version(name, body, Some(&before), stamps);
         let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
         let old = std::mem::replace(&mut items[index], item.clone());
-        self.happen(name, What::Replaced, Some(old), Some(item));
-        self.die_by_the_rules(name);
+        self.happen(name, ChangeKind::Replaced, Some(old), Some(item));
+        self.expire_overdue(name);
         Answer::Replaced
     }
 
-    /// A new version. Without a stamp from an answer, its etag is unknown and not that of any version before.
+    /// Returns a new version. Without a stamp from an answer, its etag is unknown and not that of any version before.
     fn version(&mut self, name: &str, body: Body, before: Option<&Item>, stamps: &mut Vec<Stamp>) -> Item {
         self.versions += 1;
         let unknown = |number| Stamp { etag: String::new(), number, sequence: 0 };
@@ -312,7 +313,7 @@ impl Model {
             written_from,
             slides: container.makes_slide(&body),
             touched: false,
-            dies_at: container.named_death(&body),
+            expires_at: container.named_expiry(&body),
             body,
             ts: self.now,
             stamp,

@@ -1,5 +1,5 @@
 //! TTL.md as a plain program: a list of items, the truth table of T2 evaluated one item at a time, and a set of the
-//! versions that have died.
+//! versions that have expired.
 //!
 //! Nothing here is clever and nothing here is shared with the engine: no queues, no cutoffs, no counters, no
 //! dependency but `std`. "Expired is final" (T13) is a set that only grows, and every question is answered by looking
@@ -8,30 +8,30 @@
 //! The one surprising thing: the model never makes up what only a store can choose (etags, item numbers, sequences).
 //! It takes these *stamps* from the answers and checks what must hold of them.
 
-mod countings;
 mod evidence;
 mod history;
 mod items;
 mod owner;
-mod words;
+mod ttl_modes;
+mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use countings::{Counted, Countings};
-pub(crate) use evidence::{Death, Evidence};
-pub(crate) use history::{Event, Feed, Place, What};
-pub(crate) use words::{
+pub(crate) use evidence::{Evidence, Expiry};
+pub(crate) use history::{ChangeKind, Event, Feed, FeedPosition};
+pub(crate) use ttl_modes::{CountdownOrigin, TtlModes};
+pub(crate) use types::{
     Answer, BadTtl, Body, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Instant, MAX_TTL,
-    Name, Stamp, Ttl, Wish,
+    Name, SettingChange, Stamp, Ttl,
 };
 
 /// Shares are told in millionths.
 pub(crate) const MILLION: u64 = 1_000_000;
 
-/// One version of one item, living or dead.
+/// One version of one item, live or expired.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    /// Its name in the set of the dead.
+    /// Its number in the set of expired versions.
     pub(crate) version: u64,
     /// What the client stored.
     pub(crate) body: Body,
@@ -45,11 +45,11 @@ pub(crate) struct Item {
     pub(crate) slides: bool,
     /// and whether one has.
     pub(crate) touched: bool,
-    /// The second in which it dies because it says so.
-    pub(crate) dies_at: Option<u64>,
+    /// The second of expiry that it names.
+    pub(crate) expires_at: Option<u64>,
     /// Unknown after a crash that left a write unacknowledged, until read.
     pub(crate) stamp: Option<Stamp>,
-    /// Whether it may not die, be changed or deleted (T31).
+    /// Whether it may not expire, be changed or deleted (T31).
     pub(crate) held: bool,
 }
 
@@ -62,20 +62,20 @@ pub(crate) struct Container {
     pub(crate) unique: bool,
     /// What is indexed.
     pub(crate) indexing: Indexing,
-    /// Every version that has not been replaced or deleted, the dead included until another takes their id.
+    /// Every version that has not been replaced or deleted, the expired items included until another takes their id.
     pub(crate) items: Vec<Item>,
-    /// Whether nothing in it may die, be changed or deleted (T31).
+    /// Whether nothing in it may expire, be changed or deleted (T31).
     pub(crate) hold: bool,
-    /// Which share of the living, in millionths, a change of rules may kill without consent (T30).
+    /// The share of the live items, in millionths, that a change of rules may expire without consent (T30).
     pub(crate) guard: Option<u32>,
     /// The feed of all versions (T28).
     pub(crate) feed: Option<Feed>,
-    /// What its owner wishes to have of the dead, and since when.
+    /// The evidence that its owner has configured, and since when.
     pub(crate) evidence: BTreeMap<Evidence, u64>,
     /// What countdowns are counted from (T33).
-    pub(crate) countings: Countings,
+    pub(crate) countings: TtlModes,
     /// What they may ever have been counted from.
-    pub(crate) counted: Counted,
+    pub(crate) counted: CountdownOrigin,
     /// No other container, before or after, has this number.
     pub(crate) number: u64,
     /// The LSN at which it began, once it was seen,
@@ -97,10 +97,10 @@ pub(crate) struct Model {
     pub(crate) suspect: bool,
     /// By name.
     pub(crate) containers: BTreeMap<&'static str, Container>,
-    /// Every version that ever died. It only grows (T13).
+    /// Every version that ever expired. It only grows (T13).
     pub(crate) dead: BTreeSet<u64>,
-    /// How each of them died.
-    pub(crate) deaths: Vec<Death>,
+    /// How each of them expired.
+    pub(crate) expiries: Vec<Expiry>,
     versions: u64,
     /// What the operation at hand does to countdowns.
     countdown: Countdown,
@@ -110,7 +110,7 @@ pub(crate) struct Model {
     events: u64,
 }
 
-/// The second in which the truth table of T2 lets an item die that is counted from another; none = never.
+/// Returns the second in which the truth table of T2 lets an item expire that is counted from another; none = never.
 pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, from: u64) -> Option<u64> {
     let lives = match default_ttl {
         DefaultTtl::Off | DefaultTtl::Bad(_) => None,
@@ -124,15 +124,15 @@ pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, from: u64) -> Option<u
 }
 
 impl Container {
-    /// When an item of this container dies, as the rules stand.
+    /// Returns when an item of this container expires, as the rules stand.
     pub(crate) fn deadline(&self, item: &Item) -> Option<u64> {
         if self.hold || item.held {
             return None;
         }
-        self.ttl_deadline(item).into_iter().chain(item.dies_at).min()
+        self.ttl_deadline(item).into_iter().chain(item.expires_at).min()
     }
 
-    /// When it dies by its time to live.
+    /// Returns when it expires by its time to live.
     fn ttl_deadline(&self, item: &Item) -> Option<u64> {
         let held = self.hold || item.held;
         deadline(self.default_ttl, item.body.ttl, item.counts_from).filter(|_| !held)
@@ -153,45 +153,47 @@ impl Model {
         let names: Vec<&'static str> = self.containers.keys().copied().collect();
         for name in names {
             let container = &self.containers[name];
-            let dying = container.items.iter().filter(|item| !self.dead.contains(&item.version));
-            let dying = dying.filter_map(|item| Some((container.deadline(item)?, item)));
-            let dying = dying.filter(|(deadline, _)| *deadline <= self.trusted);
-            let dying: Vec<(u64, Item)> = dying.map(|(deadline, item)| (deadline, item.clone())).collect();
-            // Whatever the rules call dead is dead for ever.
-            self.dead.extend(dying.iter().map(|(_, item)| item.version));
-            self.expire(name, dying);
+            let expiring = container.items.iter().filter(|item| !self.dead.contains(&item.version));
+            let expiring = expiring.filter_map(|item| Some((container.deadline(item)?, item)));
+            let expiring = expiring.filter(|(deadline, _)| *deadline <= self.trusted);
+            let expiring: Vec<(u64, Item)> =
+                expiring.map(|(deadline, item)| (deadline, item.clone())).collect();
+            // An item that has expired by the rules stays expired for ever.
+            self.dead.extend(expiring.iter().map(|(_, item)| item.version));
+            self.expire(name, expiring);
         }
     }
 
-    /// Whether a request sees this item.
+    /// Returns `true` if a request sees this item.
     pub(crate) fn is_visible(&self, container: &Container, item: &Item) -> bool {
         !self.dead.contains(&item.version) && !container.overdue(item, self.now)
     }
 
-    /// Hidden by a suspect time, and not dead by the trusted one: neither to be seen nor to be destroyed.
+    /// Returns `true` if an item has expired by a suspect time, but not by the trusted one: it may neither be
+    /// returned nor be removed.
     pub(crate) fn is_withheld(&self, container: &Container, item: &Item) -> bool {
         !self.dead.contains(&item.version) && container.overdue(item, self.now)
     }
 
-    /// The items of a container that requests see.
+    /// Returns the items of a container that requests see.
     pub(crate) fn visible(&self, name: &str) -> Vec<&Item> {
         let Some(container) = self.containers.get(name) else { return Vec::new() };
         container.items.iter().filter(|item| self.is_visible(container, item)).collect()
     }
 
-    /// The items of a container that have died and whose place nobody has taken.
+    /// Returns the expired items of a container whose ids are not in use again.
     pub(crate) fn expired(&self, name: &str) -> Vec<&Item> {
         let Some(container) = self.containers.get(name) else { return Vec::new() };
         container.items.iter().filter(|item| self.dead.contains(&item.version)).collect()
     }
 
-    /// How many items of a container are neither seen nor dead for good.
+    /// Returns the number of items of a container that are neither visible nor finally expired.
     pub(crate) fn withheld(&self, name: &str) -> usize {
         let Some(container) = self.containers.get(name) else { return 0 };
         container.items.iter().filter(|item| self.is_withheld(container, item)).count()
     }
 
-    /// A new, empty container.
+    /// Returns a new, empty container.
     pub(crate) fn create_container(
         &mut self,
         name: &'static str,
@@ -216,8 +218,8 @@ impl Model {
             guard: None,
             feed: None,
             evidence: BTreeMap::new(),
-            countings: Countings { base, ..Countings::default() },
-            counted: if base { Counted::Otherwise } else { Counted::FromWrites },
+            countings: TtlModes { base, ..TtlModes::default() },
+            counted: if base { CountdownOrigin::Otherwise } else { CountdownOrigin::FromWrites },
             number: self.made,
             first_lsn: None,
             commits: 0,
@@ -227,7 +229,7 @@ impl Model {
         Answer::Created
     }
 
-    /// The container and all that is in it go.
+    /// Deletes a container with all its items.
     pub(crate) fn delete_container(&mut self, name: &str) -> Answer {
         let is_held = |container: &Container| container.hold || self.has_held(container, |_| true);
         match self.containers.get(name) {
@@ -245,7 +247,7 @@ impl Model {
         container.items.iter().filter(living).any(|item| item.held && which(item))
     }
 
-    /// A change of `D`: re-dates every inheriting item at once (T11) and revives none (T13).
+    /// Changes `D`: re-dates every inheriting item at once (T11) and revives none (T13).
     pub(crate) fn set_default_ttl(
         &mut self,
         name: &'static str,
@@ -256,7 +258,7 @@ impl Model {
         if matches!(default_ttl, DefaultTtl::Bad(_)) || refuses(container.indexing, default_ttl) {
             return Answer::BadTtl;
         }
-        // A policy change says for ever what is dead, so it waits for a time that can be believed.
+        // A policy change is final about what has expired, so it is refused while the clock is suspect.
         if self.suspect && container.default_ttl != default_ttl {
             return Answer::ClockSuspect;
         }
@@ -265,10 +267,10 @@ impl Model {
         }
         let before = self.clone();
         self.containers.get_mut(name).expect("looked up above").default_ttl = default_ttl;
-        self.unless_too_many_die(name, before, consent, Answer::Replaced)
+        self.unless_too_many_expire(name, before, consent, Answer::Replaced)
     }
 
-    /// A new indexing policy: nothing that can be seen changes.
+    /// Changes the indexing policy: nothing visible changes.
     pub(crate) fn set_indexing(&mut self, name: &str, indexing: Indexing) -> Answer {
         let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
         if refuses(indexing, container.default_ttl) {
@@ -293,7 +295,7 @@ impl Model {
         for item in gone {
             let items = &mut self.containers.get_mut(name).expect("looked up above").items;
             items.retain(|other| other.version != item.version);
-            self.happen_at_once(name, What::Deleted, Some(item), None);
+            self.happen_at_once(name, ChangeKind::Deleted, Some(item), None);
         }
         Answer::Deleted
     }
@@ -345,6 +347,10 @@ mod tests {
         assert_eq!(model.apply("c", 0, &read, Countdown::Restart, &mut Vec::new()), Answer::NotFound);
         let told = &model.containers["c"].feed.as_ref().unwrap().events;
         let told: Vec<_> = told.iter().map(|event| (event.what, event.place.time_ms)).collect();
-        assert_eq!(told, [(What::Created, 100_000), (What::Expired, 105_000)], "as of the instant");
+        assert_eq!(
+            told,
+            [(ChangeKind::Created, 100_000), (ChangeKind::Expired, 105_000)],
+            "as of the instant"
+        );
     }
 }

@@ -1,14 +1,14 @@
-//! What happens next: one step after another, drawn from the seed and from what the model holds.
+//! The generator of steps, drawn from the seed and from the state of the model.
 //!
-//! The universe is small on purpose - a few ids, keys and unique values, lives of a few seconds - so that operations meet
-//! each other, and half of the waits end exactly at a deadline or a millisecond before it.
-//! The generator looks at the model only, never at the engine, so a run and its twin without purge take the same steps.
+//! The universe is small on purpose - a few ids, keys and unique values, times to live of a few seconds - so that
+//! operations meet each other, and half of the waits end exactly at a deadline or a millisecond before it. The generator
+//! looks at the model only, never at the engine, so a run and its twin without purge take the same steps.
 
 mod owner;
 
 use std::collections::VecDeque;
 
-use crate::clock::Over;
+use crate::clock::RestartKind;
 use crate::model::{
     BadTtl, Body, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Instant, Item, MAX_TTL,
     Model, Name, Ttl,
@@ -29,13 +29,13 @@ pub(crate) enum Step {
     /// An operation built, and its item read, before `wait_ms` pass; then submitted.
     Late { container: &'static str, key: usize, change: Change, wait_ms: u64 },
     /// An operation through a handle whose container has been deleted.
-    Ghost { container: &'static str, key: usize, change: Change },
+    DeletedHandle { container: &'static str, key: usize, change: Change },
     /// A transactional batch.
     Batch { container: &'static str, key: usize, changes: Vec<Change>, countdown: Countdown },
     /// Everything under one partition key.
     DeletePartition { container: &'static str, key: usize },
     /// A query in pages, with time passing between them.
-    Query { container: &'static str, filter: Filter, scope: Reachable, page: usize, between_ms: u64 },
+    Query { container: &'static str, filter: Filter, scope: QueryScope, page: usize, between_ms: u64 },
     /// A consumer of the change feed goes on from where it stands.
     ReadFeed { container: &'static str, max_items: usize },
     /// A new `defaultTtl`.
@@ -44,7 +44,7 @@ pub(crate) enum Step {
     Reindex { container: &'static str, indexing: Indexing, changes: Vec<(usize, Change)>, limit: usize },
     /// A new container.
     CreateContainer { container: &'static str, default_ttl: DefaultTtl, feed: Option<u32>, base: bool },
-    /// A container goes.
+    /// Deletes a container.
     DeleteContainer { container: &'static str },
     /// What an owner or operator does.
     Owner(OwnerStep),
@@ -55,7 +55,7 @@ pub(crate) enum Step {
     /// The purge until nothing is left.
     Drain,
     /// The process, or the machine, ends and starts again after a while, with the wall clock moved by `drift_ms` besides.
-    Restart { clean: bool, over: Over, down_ms: u64, drift_ms: i64 },
+    Restart { clean: bool, over: RestartKind, down_ms: u64, drift_ms: i64 },
 }
 
 impl Step {
@@ -99,7 +99,7 @@ pub(crate) enum Filter {
 
 /// Where a query looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reachable {
+pub(crate) enum QueryScope {
     /// The whole container.
     Everywhere,
     /// One partition key.
@@ -108,11 +108,11 @@ pub(crate) enum Reachable {
     Prefix,
 }
 
-/// What goes wrong during a step.
+/// A fault during a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The process dies at the n-th commit of the step (or right after the step, if it makes fewer); the commit is on disk
-    /// or not.
+    /// The process crashes at the n-th commit of the step (or right after the step, if it makes fewer); the commit is on
+    /// disk or not.
     Crash {
         /// Counted from 1.
         nth: u64,
@@ -148,9 +148,9 @@ pub(crate) struct Generator {
     pub(crate) test_clock: bool,
 }
 
-/// What the generator may know besides the model.
+/// The state besides the model that the generator may use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sight {
+pub(crate) struct GeneratorView {
     /// The store's time, in milliseconds.
     pub(crate) now_ms: u64,
     /// Whether the clock is suspect.
@@ -158,12 +158,12 @@ pub(crate) struct Sight {
     /// Whether the store refuses writes after a failed commit.
     pub(crate) poisoned: bool,
     /// What keeps the purge from its work.
-    pub(crate) obstacles: Obstacles,
+    pub(crate) obstacles: PurgeObstacles,
 }
 
 /// What keeps the purge from its work, besides the clock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Obstacles {
+pub(crate) struct PurgeObstacles {
     /// An operator has stopped it.
     pub(crate) paused: bool,
     /// An archive's volume is full.
@@ -175,14 +175,14 @@ const HOUR: u64 = 3600 * SECOND;
 const DAY: u64 = 24 * HOUR;
 
 impl Generator {
-    /// A generator for one seed.
+    /// Creates a generator for one seed.
     pub(crate) fn new(seed: u64) -> Generator {
         let mut random = fastrand::Rng::with_seed(seed);
         let test_clock = random.u8(..4) == 0;
         Generator { random, queued: VecDeque::new(), now: 0, test_clock }
     }
 
-    /// Where the wall clock stands when the run begins: often near the end of a minute or an hour.
+    /// Returns where the wall clock stands when the run begins: often near the end of a minute or an hour.
     pub(crate) fn start_ms(&mut self) -> u64 {
         let base = 1_700_000_000 * SECOND + self.random.u64(..400) * DAY;
         match self.random.u8(..3) {
@@ -192,8 +192,8 @@ impl Generator {
         }
     }
 
-    /// The next step.
-    pub(crate) fn next(&mut self, model: &Model, sight: Sight) -> Planned {
+    /// Returns the next step.
+    pub(crate) fn next(&mut self, model: &Model, sight: GeneratorView) -> Planned {
         self.now = sight.now_ms / SECOND;
         // A restart may have come between a plan and its end: where the clock is suspect now, a lift cannot wait for the purge.
         let queued = self.queued.pop_front().filter(|step| !(sight.suspect && step.is_lift()));
@@ -208,7 +208,7 @@ impl Generator {
         if self.random.u8(..5) == 0 { Fault::Fail { nth, kept } } else { Fault::Crash { nth, kept } }
     }
 
-    fn draw(&mut self, model: &Model, sight: Sight) -> Step {
+    fn draw(&mut self, model: &Model, sight: GeneratorView) -> Step {
         if sight.poisoned && self.random.u8(..4) == 0 {
             return self.restart(sight);
         }
@@ -336,7 +336,7 @@ impl Generator {
         Body { id, key, ttl, unique, number, padding, base: self.instant(), gone: self.instant() }
     }
 
-    /// What may stand in a property that is to tell a time: seldom, and near to now.
+    /// Returns what may stand in a property that is to tell a time: seldom, and near to now.
     fn instant(&mut self) -> Option<Instant> {
         let near = (self.now + 12).saturating_sub(self.random.u64(..20));
         match self.random.u8(..12) {
@@ -347,13 +347,13 @@ impl Generator {
         }
     }
 
-    /// Most writes restart countdowns.
+    /// Returns what a write does to a countdown: most restart it.
     fn countdown(&mut self) -> Countdown {
         if self.random.u8(..8) == 0 { Countdown::Keep } else { Countdown::Restart }
     }
 
     fn change_step(&mut self, container: &'static str, model: &Model) -> Step {
-        // Half of the time some item there is the target, living or dead: its id and key are worth meeting again.
+        // Half of the time some item there is the target, live or expired: its id and key are worth meeting again.
         let target = self.any_item(container, model);
         let (key, id) = match target {
             Some(item) if self.random.bool() => (item.body.key, item.body.id.clone()),
@@ -363,14 +363,15 @@ impl Generator {
         Step::Change { container, key, change, countdown: self.countdown() }
     }
 
-    /// A read of an item whose countdown that restarts (T33), and then the instant at which it would have died otherwise.
-    fn keep_alive(&mut self, container: &'static str, model: &Model, sight: Sight) -> Option<Step> {
+    /// Returns a read of an item whose countdown that restarts (T33), and then the instant at which it would have expired
+    /// otherwise.
+    fn keep_alive(&mut self, container: &'static str, model: &Model, sight: GeneratorView) -> Option<Step> {
         let inside = model.containers.get(container).filter(|inside| inside.countings.sliding)?;
         let visible = model.visible(container);
-        let dying = visible.iter().filter(|item| item.slides && item.counts_from < model.now);
-        let dying = dying.filter_map(|item| Some((item, inside.deadline(item)?)));
-        let dying: Vec<_> = dying.filter(|(_, deadline)| *deadline < model.now + 60).collect();
-        let (item, deadline) = *self.random.choice(&dying)?;
+        let expiring = visible.iter().filter(|item| item.slides && item.counts_from < model.now);
+        let expiring = expiring.filter_map(|item| Some((item, inside.deadline(item)?)));
+        let expiring: Vec<_> = expiring.filter(|(_, deadline)| *deadline < model.now + 60).collect();
+        let (item, deadline) = *self.random.choice(&expiring)?;
         let ms = (deadline * SECOND).saturating_sub(sight.now_ms);
         self.queued.push_back(Step::Clock(ClockStep::Wait { ms }));
         let change = Change::Read(Name::Id(item.body.id.clone()), Guard::None);
@@ -447,7 +448,7 @@ impl Generator {
         edits
     }
 
-    /// Half of the batches consist of writes that will mostly succeed: a batch of anything mostly fails.
+    /// Returns a batch. Half of them consist of writes that will mostly succeed: a random batch mostly fails.
     fn batch(&mut self, container: &'static str, model: &Model) -> Step {
         let key = self.random.usize(..KEYS);
         let count = self.random.usize(1..5);
@@ -465,7 +466,7 @@ impl Generator {
         Step::Batch { container, key, changes, countdown: self.countdown() }
     }
 
-    fn query(&mut self, container: &'static str, model: &Model, sight: Sight) -> Step {
+    fn query(&mut self, container: &'static str, model: &Model, sight: GeneratorView) -> Step {
         let now = sight.now_ms / SECOND;
         let filter = match self.random.u8(..6) {
             0..2 => Filter::All,
@@ -477,31 +478,31 @@ impl Generator {
             }
         };
         let scope = match self.random.u8(..4) {
-            0 => Reachable::Key(self.random.usize(..KEYS)),
-            1 if container == CONTAINERS[1] => Reachable::Prefix,
-            _ => Reachable::Everywhere,
+            0 => QueryScope::Key(self.random.usize(..KEYS)),
+            1 if container == CONTAINERS[1] => QueryScope::Prefix,
+            _ => QueryScope::Everywhere,
         };
         let mortal = Self::mortal(container, model, sight);
         if !mortal.is_empty() && self.random.bool() {
-            // The page that follows is asked for at a deadline: the reader holds a token, and something behind it is dead.
+            // The page that follows is asked for at a deadline: the reader holds a token, and something behind it is expired.
             let (_, deadline) = mortal[self.random.usize(..mortal.len())];
             let between_ms = (deadline * SECOND - sight.now_ms).min(HOUR / 2);
-            let scope = Reachable::Everywhere;
+            let scope = QueryScope::Everywhere;
             return Step::Query { container, filter: Filter::All, scope, page: 1, between_ms };
         }
         let between_ms = if self.random.bool() { 0 } else { self.wait_ms(model, sight).min(HOUR / 2) };
         Step::Query { container, filter, scope, page: self.random.usize(1..5), between_ms }
     }
 
-    /// The living items of a container that will die, with the second in which they do.
-    fn mortal<'a>(container: &str, model: &'a Model, sight: Sight) -> Vec<(&'a Item, u64)> {
+    /// Returns the live items of a container that will expire, with the second in which they do.
+    fn mortal<'a>(container: &str, model: &'a Model, sight: GeneratorView) -> Vec<(&'a Item, u64)> {
         let Some(inside) = model.containers.get(container) else { return Vec::new() };
         let living = model.visible(container).into_iter();
         let dated = living.filter_map(|item| inside.deadline(item).map(|deadline| (item, deadline)));
         dated.filter(|(_, deadline)| deadline * SECOND > sight.now_ms).collect()
     }
 
-    /// Several policies, and some writes between them, before the clock moves.
+    /// Returns several changes of policy with writes between them, before the clock moves.
     fn toggle(&mut self, container: &'static str) -> Step {
         for _ in 0..self.random.usize(2..5) {
             if self.random.u8(..3) == 0 {
@@ -519,8 +520,8 @@ impl Generator {
         self.set_default_ttl(container)
     }
 
-    /// How long to wait: to a deadline, to a millisecond before one, or just a while.
-    fn wait_ms(&mut self, model: &Model, sight: Sight) -> u64 {
+    /// Returns how long to wait: to a deadline, to a millisecond before one, or just a while.
+    fn wait_ms(&mut self, model: &Model, sight: GeneratorView) -> u64 {
         let deadlines: Vec<u64> = model
             .containers
             .values()
@@ -539,7 +540,7 @@ impl Generator {
         }
     }
 
-    fn late(&mut self, container: &'static str, model: &Model, sight: Sight) -> Step {
+    fn late(&mut self, container: &'static str, model: &Model, sight: GeneratorView) -> Step {
         let mortal = Self::mortal(container, model, sight);
         if mortal.is_empty() {
             return self.change_step(container, model);
@@ -565,7 +566,7 @@ impl Generator {
     fn ghost(&mut self, container: &'static str, model: &Model) -> Step {
         let (key, id) = (self.random.usize(..KEYS), self.id());
         let change = self.change(container, key, id, model);
-        Step::Ghost { container, key, change }
+        Step::DeletedHandle { container, key, change }
     }
 
     fn back(&mut self) -> Step {
@@ -577,7 +578,7 @@ impl Generator {
         Step::Clock(ClockStep::SetBack { ms })
     }
 
-    /// Often it is wrong for a while only.
+    /// Sets the wall clock forward; often only for a while.
     fn forward(&mut self) -> Step {
         if self.random.u8(..4) == 0 {
             return self.wrong_until_a_crash();
@@ -595,15 +596,15 @@ impl Generator {
         Step::Clock(ClockStep::SetForward { ms })
     }
 
-    /// A step forward within the lease is shown, taken back, and the process is killed before its next renewal.
+    /// Steps the wall clock forward within the lease, takes it back, and crashes the process before its next renewal.
     fn wrong_until_a_crash(&mut self) -> Step {
         let (ms, down_ms) = (self.random.u64(1..SECOND), self.random.u64(..100));
-        let crash = Step::Restart { clean: false, over: Over::Process, down_ms, drift_ms: 0 };
+        let crash = Step::Restart { clean: false, over: RestartKind::Process, down_ms, drift_ms: 0 };
         self.queued.extend([Step::Clock(ClockStep::SetBack { ms }), crash]);
         Step::Clock(ClockStep::SetForward { ms })
     }
 
-    fn restart(&mut self, sight: Sight) -> Step {
+    fn restart(&mut self, sight: GeneratorView) -> Step {
         let clean = self.random.bool();
         let down_ms = if self.random.u8(..3) == 0 { 0 } else { self.random.u64(..8 * SECOND) };
         let drift_ms = match self.random.u8(..10) {
@@ -612,7 +613,7 @@ impl Generator {
             2 => self.random.i64(0..20 * DAY as i64),
             _ => 0,
         };
-        let over = if self.random.u8(..3) == 0 { Over::Machine } else { Over::Process };
+        let over = if self.random.u8(..3) == 0 { RestartKind::Machine } else { RestartKind::Process };
         Step::Restart { clean, over, down_ms, drift_ms }
     }
 }

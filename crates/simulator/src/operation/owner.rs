@@ -2,19 +2,19 @@
 
 use engine::Interval;
 
-use super::{Generator, KEYS, Sight, Step};
-use crate::model::{Consent, Counted, Evidence, Model, Wish};
+use super::{Generator, GeneratorView, KEYS, Step};
+use crate::model::{Consent, CountdownOrigin, Evidence, Model, SettingChange};
 
 /// A step of an owner or operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OwnerStep {
-    /// An owner asks for something.
-    Wish { container: &'static str, wish: Wish, consent: Consent },
+    /// An owner changes a setting.
+    SettingChange { container: &'static str, wish: SettingChange, consent: Consent },
     /// An item is held, or its hold is lifted.
     HoldItem { container: &'static str, key: usize, id: String, hold: bool },
     /// A reader of the feed of all versions goes on.
     ReadHistory { container: &'static str, key: Option<usize>, max_items: usize },
-    /// Somebody asks who will die when.
+    /// A forecast of expiries.
     Forecast { container: &'static str, interval: Interval, count: usize },
     /// The purge is stopped or goes on.
     Pause { paused: bool },
@@ -25,23 +25,29 @@ pub(crate) enum OwnerStep {
 }
 
 impl Generator {
-    /// What an owner or operator does next.
-    pub(super) fn owner_step(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
+    /// Returns what an owner or operator does next.
+    pub(super) fn owner_step(
+        &mut self,
+        container: &'static str,
+        model: &Model,
+        sight: GeneratorView,
+    ) -> OwnerStep {
         let inside = model.containers.get(container);
         match self.random.u8(..28) {
             24..26 => {
                 let sliding = !inside.is_some_and(|inside| inside.countings.sliding);
-                self.wish(container, Wish::Sliding(sliding))
+                self.wish(container, SettingChange::Sliding(sliding))
             }
-            // Where items name their death, counters do not know who dies by two rules: the guard then asks too often.
+            // If items name their expiry, counters cannot tell which items expire by two rules: the guard then asks too
+            // often.
             26..28 if inside.is_none_or(|inside| inside.guard.is_none()) => {
                 let absolute = !inside.is_some_and(|inside| inside.countings.absolute);
-                self.wish(container, Wish::Absolute(absolute))
+                self.wish(container, SettingChange::Absolute(absolute))
             }
             20..23 => {
                 let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
                 let wished = self.random.u8(..4) != 0;
-                self.wish(container, Wish::Evidence(evidence, wished))
+                self.wish(container, SettingChange::Evidence(evidence, wished))
             }
             23 => OwnerStep::FillArchive { container, full: !sight.obstacles.full },
             0..5 => {
@@ -50,11 +56,11 @@ impl Generator {
             }
             5..7 => {
                 let minutes = [None, Some(1), Some(2), Some(60)][self.random.usize(..4)];
-                self.wish(container, Wish::Feed(minutes))
+                self.wish(container, SettingChange::Feed(minutes))
             }
             7..9 => {
                 let hold = !model.containers.get(container).is_some_and(|inside| inside.hold);
-                self.wish(container, Wish::Hold(hold))
+                self.wish(container, SettingChange::Hold(hold))
             }
             9..14 => self.hold_or_lift(container, model, sight),
             14..16 => {
@@ -63,11 +69,11 @@ impl Generator {
             }
             16 if self.random.u8(..4) == 0 => {
                 let seconds = [None, Some(1), Some(60)][self.random.usize(..3)];
-                self.wish(container, Wish::PurgeDelay(seconds))
+                self.wish(container, SettingChange::PurgeDelay(seconds))
             }
-            16 if inside.is_none_or(|inside| inside.counted != Counted::Named) => {
+            16 if inside.is_none_or(|inside| inside.counted != CountdownOrigin::Named) => {
                 let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
-                self.wish(container, Wish::Guard(share))
+                self.wish(container, SettingChange::Guard(share))
             }
             17 => OwnerStep::Pause { paused: !sight.obstacles.paused },
             _ => {
@@ -77,16 +83,16 @@ impl Generator {
         }
     }
 
-    fn wish(&mut self, container: &'static str, wish: Wish) -> OwnerStep {
-        OwnerStep::Wish { container, wish, consent: self.consent() }
+    fn wish(&mut self, container: &'static str, wish: SettingChange) -> OwnerStep {
+        OwnerStep::SettingChange { container, wish, consent: self.consent() }
     }
 
     pub(super) fn consent(&mut self) -> Consent {
         if self.random.u8(..3) == 0 { Consent::Given } else { Consent::NotGiven }
     }
 
-    /// A hold on an item, or its end. A lift may have to wait for the purge, which must be able to run then.
-    fn hold_or_lift(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
+    /// Returns a hold on an item, or its end. A lift may have to wait for the purge, which must be able to run then.
+    fn hold_or_lift(&mut self, container: &'static str, model: &Model, sight: GeneratorView) -> OwnerStep {
         let visible = model.visible(container);
         let held: Vec<_> = visible.iter().filter(|item| item.held).collect();
         if !held.is_empty() && !sight.suspect && self.random.u8(..3) != 0 {
@@ -114,8 +120,12 @@ impl Generator {
         OwnerStep::HoldItem { container, key, id, hold: true }
     }
 
-    /// What ends a hold on a container, which stops nearly everything in it.
+    /// Returns what ends a hold on a container, which stops nearly everything in it.
     pub(super) fn lift_container(&mut self, container: &'static str) -> Step {
-        Step::Owner(OwnerStep::Wish { container, wish: Wish::Hold(false), consent: self.consent() })
+        Step::Owner(OwnerStep::SettingChange {
+            container,
+            wish: SettingChange::Hold(false),
+            consent: self.consent(),
+        })
     }
 }

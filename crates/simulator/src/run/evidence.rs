@@ -1,34 +1,34 @@
-//! Archive and deletion record against the model: nothing that lives has a line or an entry, nobody who died is without one
-//! when the bytes are gone, the chain of the record holds after any crash, and no purge is told twice.
+//! Archive and deletion record against the model: no live item has a line or an entry, every expired item has one when its
+//! bytes are gone, the chain of the record holds after any crash, and no purge is recorded twice.
 
-use crate::coverage::Reach;
-use crate::inquest::{Case, Inquest};
-use crate::model::{Death, Evidence, Model};
+use crate::coverage::CoveragePoint;
+use crate::evidence_check::{EvidenceCheck, ExpectedExpiry};
+use crate::model::{Evidence, Expiry, Model};
 use crate::operation::CONTAINERS;
 use crate::run::Run;
-use crate::world::{Testimony, World};
+use crate::world::{EvidenceEntry, World};
 
 /// How often the chains are verified from their beginning.
 const VERIFY_STEPS: u64 = 8;
 
 impl Run {
-    /// Looks at all evidence there is. `purged` says that nobody dead is left, so that evidence must be complete.
+    /// Looks at all evidence there is. `purged` says that no expired item is left, so that evidence must be complete.
     pub(crate) fn check_evidence(&mut self, purged: bool) -> Result<(), String> {
         for container in CONTAINERS {
             let lines = self.main.archived(container)?;
             let backlog = self.main.backlogs().iter().find(|it| it.0 == container).map_or(0, |it| it.1);
             let left = if purged { 0 } else { backlog };
-            let archive = inquest(&self.model, container, Evidence::Archive, &lines);
+            let archive = evidence_check(&self.model, container, Evidence::Archive, &lines);
             archive.check_truth()?;
             let archived = archive.check_complete(left)?;
             let entries = self.main.recorded(container)?;
-            let record = inquest(&self.model, container, Evidence::Record, &entries);
+            let record = evidence_check(&self.model, container, Evidence::Record, &entries);
             record.check_truth()?;
             record.check_once()?;
             let recorded = record.check_complete(left)?;
             let coverage = &mut self.situation.coverage;
-            coverage.reach_if(archived, Reach::Archived);
-            coverage.reach_if(recorded, Reach::Recorded);
+            coverage.reach_if(archived, CoveragePoint::Archived);
+            coverage.reach_if(recorded, CoveragePoint::Recorded);
         }
         if purged || self.situation.steps.is_multiple_of(VERIFY_STEPS) {
             self.main.verify_records()?;
@@ -36,7 +36,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whether dropping a container depends on what the purge has done: its dead must be archived first.
+    /// Returns `true` if dropping a container depends on what the purge has done: its expired items must be archived
+    /// first.
     pub(crate) fn drop_waits_for_the_purge(&self, container: &str) -> bool {
         let archives = |model: &Model| {
             model.containers.get(container).is_some_and(|it| it.evidence.contains_key(&Evidence::Archive))
@@ -44,14 +45,14 @@ impl Run {
         archives(&self.model)
     }
 
-    /// All who died in a container that is gone are in its archive.
+    /// Checks that all items that expired in a deleted container are in its archive.
     pub(crate) fn check_archive_of_dropped(
         &self,
         before: &Model,
         container: &'static str,
     ) -> Result<(), String> {
         let lines = self.main.archived(container)?;
-        inquest(before, container, Evidence::Archive, &lines).check_complete(0).map(drop)
+        evidence_check(before, container, Evidence::Archive, &lines).check_complete(0).map(drop)
     }
 
     /// The volume of a container's archive is full, or has room again.
@@ -65,39 +66,40 @@ impl Run {
     }
 }
 
-impl Case for Death {
-    type Testimony = Testimony;
+impl ExpectedExpiry for Expiry {
+    type EvidenceEntry = EvidenceEntry;
     type Subject = (usize, String, u64);
 
-    fn subject(testimony: &Testimony) -> Self::Subject {
-        (testimony.key, testimony.id.clone(), testimony.ts)
+    fn subject(entry: &EvidenceEntry) -> Self::Subject {
+        (entry.key, entry.id.clone(), entry.ts)
     }
 
-    fn is_about(&self, testimony: &Testimony) -> bool {
+    fn is_about(&self, entry: &EvidenceEntry) -> bool {
         let body = &self.item.body;
-        (testimony.key, &testimony.id, testimony.ts) == (body.key, &body.id, self.item.ts)
-            && testimony.body.as_ref().is_none_or(|told| told == body)
+        (entry.key, &entry.id, entry.ts) == (body.key, &body.id, self.item.ts)
+            && entry.body.as_ref().is_none_or(|told| told == body)
     }
 
-    fn is_exact(&self, testimony: &Testimony) -> bool {
-        let rule = (testimony.rule.as_str(), testimony.seconds);
-        // One that was written at a time which was rejected later (T34) is not told to have died before its `_ts`.
+    fn is_exact(&self, entry: &EvidenceEntry) -> bool {
+        let rule = (entry.rule.as_str(), entry.seconds);
+        // An item that was written at a time which was rejected later (T34) is not recorded as expired before its
+        // `_ts`.
         let (ts_ms, time_ms) = (self.item.ts * 1000, self.time_ms);
-        let is_instant = testimony.expired_ms == time_ms || ts_ms > time_ms && testimony.expired_ms == ts_ms;
+        let is_instant = entry.expired_ms == time_ms || ts_ms > time_ms && entry.expired_ms == ts_ms;
         is_instant && (self.twice || rule == (self.rule, self.seconds))
     }
 }
 
-/// What is told of a container's dead at one place.
-fn inquest<'a>(
+/// Returns the check of one source of evidence of a container.
+fn evidence_check<'a>(
     model: &'a Model,
     container: &'static str,
     evidence: Evidence,
-    told: &'a [Testimony],
-) -> Inquest<'a, Death> {
-    Inquest {
+    told: &'a [EvidenceEntry],
+) -> EvidenceCheck<'a, Expiry> {
+    EvidenceCheck {
         place: format!("{evidence:?} of {container}"),
-        died: model.deaths.iter().filter(|death| death.name == container).collect(),
+        died: model.expiries.iter().filter(|death| death.name == container).collect(),
         owed: model.owed(container, evidence),
         told,
     }

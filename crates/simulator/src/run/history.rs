@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use crate::check::compare_item;
-use crate::coverage::Reach;
-use crate::model::{Answer, Event, Item, Place, What};
+use crate::coverage::CoveragePoint;
+use crate::model::{Answer, ChangeKind, Event, FeedPosition, Item};
 use crate::operation::CONTAINERS;
 use crate::run::Run;
 use crate::world::{SeenEvent, SeenHistory, SeenItem, World};
@@ -17,20 +17,20 @@ use crate::world::{SeenEvent, SeenHistory, SeenItem, World};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reader {
     token: String,
-    /// By what it may be told that it comes too late,
-    at: Place,
+    /// The position before which it is too late,
+    at: FeedPosition,
     /// unless its page ended farther on: a page of one partition key goes over what happened under others, up to this event.
-    before: Option<Place>,
+    before: Option<FeedPosition>,
     /// It began behind this turn,
     began: u64,
     /// and has read these events since.
     read: BTreeSet<u64>,
-    /// Whether a process has died since it last read.
+    /// Whether a process has crashed since its last read.
     pub(crate) crashed: bool,
 }
 
 impl Run {
-    /// A reader goes on, or begins if there is none: of all of a container or of one partition key.
+    /// Continues a reader, or starts one: of a whole container or of one partition key.
     pub(crate) fn read_history(
         &mut self,
         container: &'static str,
@@ -48,13 +48,15 @@ impl Run {
             self.readers.remove(&(container, key));
             return Ok(());
         };
-        self.situation.coverage.reach_if(reader.crashed && !page.events.is_empty(), Reach::HistoryOverACrash);
+        self.situation
+            .coverage
+            .reach_if(reader.crashed && !page.events.is_empty(), CoveragePoint::HistoryOverACrash);
         let next = self.match_page(container, key, reader, &page, max_items)?;
         self.readers.insert((container, key), next);
         Ok(())
     }
 
-    /// Looks at all that the feeds tell.
+    /// Checks all that the feeds return.
     pub(crate) fn audit_histories(&mut self) -> Result<(), String> {
         for container in CONTAINERS {
             if let Err(error) = self.audit_history(container) {
@@ -78,7 +80,7 @@ impl Run {
             let page = self.ask_history(|world| world.history_since(container, since))?;
             let page = page.map_err(|answer| format!("the feed failed: {answer:?}"))?;
             match_events(expected, &page.events)?;
-            self.situation.coverage.reach_if(!page.events.is_empty(), Reach::HistoryWithinRetention);
+            self.situation.coverage.reach_if(!page.events.is_empty(), CoveragePoint::HistoryWithinRetention);
             page
         } else {
             let auditor = self.auditors.get(container).cloned();
@@ -113,7 +115,7 @@ impl Run {
         Reader { at, began: at.turn, ..Reader::default() }
     }
 
-    /// The page, unless the reader comes too late or there is no feed, as the model says.
+    /// Returns the page, unless the reader comes too late or there is no feed, as the model says.
     fn admit_reader(
         &mut self,
         container: &str,
@@ -132,7 +134,7 @@ impl Run {
         match (page, expected) {
             (Ok(page), None) => Ok(Some(page)),
             (Err(answer), Some(expected)) if answer == expected => {
-                self.situation.coverage.reach_if(answer == Answer::HistoryGone, Reach::HistoryGone);
+                self.situation.coverage.reach_if(answer == Answer::HistoryGone, CoveragePoint::HistoryGone);
                 Ok(None)
             }
             (page, expected) => Err(format!("a reader gets {page:?}, should get {expected:?}")),
@@ -161,9 +163,9 @@ impl Run {
         if page.more != (left > 0) || page.more && page.events.len() < max_items {
             return Err(format!("{} events are left, and the page says {}: {page:?}", left, page.more));
         }
-        self.situation.coverage.reach_if(page.more, Reach::HistoryInPages);
-        let told = page.events.iter().any(|event| event.what == What::Expired);
-        self.situation.coverage.reach_if(told, Reach::ExpiryTold);
+        self.situation.coverage.reach_if(page.more, CoveragePoint::HistoryInPages);
+        let told = page.events.iter().any(|event| event.what == ChangeKind::Expired);
+        self.situation.coverage.reach_if(told, CoveragePoint::ExpiryTold);
         if page.more {
             reader.at = read.last().map_or(reader.at, |(_, place)| *place);
             reader.before = next.filter(|_| key.is_some());
@@ -186,7 +188,10 @@ fn match_events(expected: Vec<Event>, seen: &[SeenEvent]) -> Result<(), String> 
 }
 
 /// Matches what was told with the first of what has happened, in order but for events of one turn.
-fn match_events_partly(mut expected: Vec<Event>, seen: &[SeenEvent]) -> Result<Vec<(u64, Place)>, String> {
+fn match_events_partly(
+    mut expected: Vec<Event>,
+    seen: &[SeenEvent],
+) -> Result<Vec<(u64, FeedPosition)>, String> {
     let mut matched = Vec::new();
     for event in seen {
         let Some(turn) = expected.first().map(|first| first.place.turn) else {
@@ -230,7 +235,7 @@ fn check_numbers(events: &[SeenEvent]) -> Result<(), String> {
             || previous != event.previous_lsn
             || event.current.iter().chain(&event.previous).any(|item| item.stamp.number != event.number)
             || last.is_some_and(|last| event.lsn < last)
-            || event.what == What::Expired && last.is_some_and(|last| event.lsn != last);
+            || event.what == ChangeKind::Expired && last.is_some_and(|last| event.lsn != last);
         if wrong {
             return Err(format!("LSNs: {event:?} after {last:?}"));
         }

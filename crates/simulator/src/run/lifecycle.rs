@@ -1,4 +1,4 @@
-//! What happens around the requests: time, the purge, the end of a process and the start of the next.
+//! Time, the purge, the end of a process and the start of the next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use storage::{Time, WallClock};
 
 use crate::check;
-use crate::clock::{Asked, Over, Shown};
-use crate::coverage::Reach;
+use crate::clock::{ClockReading, ClockRequest, RestartKind};
+use crate::coverage::CoveragePoint;
 use crate::model::Model;
 use crate::operation::{CONTAINERS, Fault};
-use crate::run::{Death, Ending, Run, Unknown, read};
+use crate::run::{Ending, ProcessEnd, Run, Unknown, read};
 use crate::world::{Seen, World};
 
 /// More purge steps than any run can need.
@@ -38,9 +38,9 @@ impl Run {
         self.truth.see(self.machine.wall().millis());
         self.truth.check(main.now_ms - main.advanced_ms, self.main.is_poisoned())?;
         let suspect_now = main.suspect && !self.shown.suspect;
-        self.situation.coverage.reach_if(suspect_now, Reach::SuspectWhileRunning);
+        self.situation.coverage.reach_if(suspect_now, CoveragePoint::SuspectWhileRunning);
         let is_behind = self.machine.wall().millis() < main.now_ms - main.advanced_ms;
-        self.situation.coverage.reach_if(suspect_now && is_behind, Reach::SuspectBehind);
+        self.situation.coverage.reach_if(suspect_now && is_behind, CoveragePoint::SuspectBehind);
         if suspect_now {
             self.recorded = !self.main.is_poisoned();
         }
@@ -48,7 +48,7 @@ impl Run {
         Ok(())
     }
 
-    fn show(&mut self, shown: Shown) {
+    fn show(&mut self, shown: ClockReading) {
         self.shown = shown;
         self.model.see(shown.now_ms, shown.trusted_ms, shown.suspect);
     }
@@ -65,7 +65,7 @@ impl Run {
         self.truth.pass(ms);
     }
 
-    /// The time shown, without the test clock's advance.
+    /// Returns the time shown, without the test clock's advance.
     pub(crate) fn raw_ms(&self) -> u64 {
         self.shown.now_ms - self.shown.advanced_ms
     }
@@ -74,7 +74,7 @@ impl Run {
     pub(crate) fn watch(
         &mut self,
         fault: Option<Fault>,
-        asked: Asked,
+        asked: ClockRequest,
         act: impl Fn(&mut World) -> Result<(), String>,
     ) -> Result<Ending, String> {
         let (main, twin, struck) = self.perform(fault, act);
@@ -86,10 +86,10 @@ impl Run {
         }
         match fault {
             Some(Fault::Crash { .. }) if struck => {
-                Ok(Ending::Dead(Death { forks: vec![self.model.clone()], asked, certain: false }))
+                Ok(Ending::Ended(ProcessEnd { forks: vec![self.model.clone()], asked, certain: false }))
             }
             Some(Fault::Fail { kept, .. }) if struck => match (asked, main) {
-                (Asked::Nothing, _) | (_, Err(_)) => {
+                (ClockRequest::Nothing, _) | (_, Err(_)) => {
                     self.unknown = kept.then_some(Unknown { after: None, asked });
                     Ok(Ending::Running)
                 }
@@ -110,9 +110,13 @@ impl Run {
         let held = self.held_backlogs();
         let (report, _, struck) = self.perform(fault, |world| world.purge(limit));
         if struck {
-            self.situation.coverage.reach(Reach::CrashInsidePurge);
+            self.situation.coverage.reach(CoveragePoint::CrashInsidePurge);
             let forks = vec![self.model.clone()];
-            return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded }));
+            return Ok(Ending::Ended(ProcessEnd {
+                forks,
+                asked: ClockRequest::Nothing,
+                certain: self.recorded,
+            }));
         }
         if self.poisoned {
             return Ok(Ending::Running);
@@ -131,9 +135,9 @@ impl Run {
         if self.paused && did_something {
             return Err("T23: the purge did something although it is paused".to_owned());
         }
-        self.situation.coverage.reach_if(self.paused && backlog > 0, Reach::PurgePaused);
+        self.situation.coverage.reach_if(self.paused && backlog > 0, CoveragePoint::PurgePaused);
         let waits = self.full.iter().any(|name| self.drop_waits_for_the_purge(name));
-        self.situation.coverage.reach_if(waits && left > 0, Reach::ArchiveFull);
+        self.situation.coverage.reach_if(waits && left > 0, CoveragePoint::ArchiveFull);
         if held != self.held_backlogs() {
             return Err("T31: the purge took from the dead of a held container".to_owned());
         }
@@ -144,13 +148,14 @@ impl Run {
         Ok(self.crash_if(fault))
     }
 
-    /// In a held container the dead stay, whoever comes: the purge, or somebody who takes their names (T31).
-    fn check_held_dead(&mut self) -> Result<(), String> {
+    /// Checks that the expired items of held containers stay: neither the purge nor a write to their ids removes them
+    /// (T31).
+    fn check_held_expired(&mut self) -> Result<(), String> {
         let held = self.held_backlogs().into_iter();
         let held: BTreeMap<_, _> = held.map(|(name, left, _)| (name, left)).collect();
-        let before = std::mem::replace(&mut self.held_dead, held);
+        let before = std::mem::replace(&mut self.held_expired, held);
         let lost = |(name, left): (&&'static str, &u64)| before.get(*name).is_some_and(|dead| left < dead);
-        match self.held_dead.iter().find(|it| lost(*it)) {
+        match self.held_expired.iter().find(|it| lost(*it)) {
             Some((name, left)) => {
                 Err(format!("T31: of {} dead in held {name} {left} are there", before[name]))
             }
@@ -158,14 +163,15 @@ impl Run {
         }
     }
 
-    /// The dead of held containers, which stay as they are.
+    /// Returns the expired items of held containers, which stay as they are.
     fn held_backlogs(&self) -> Vec<(&'static str, u64, Option<u64>)> {
         let mut backlogs = self.main.backlogs();
         backlogs.retain(|(name, ..)| self.model.containers.get(name).is_some_and(|inside| inside.hold));
         backlogs
     }
 
-    /// The purge until it has nothing left to do; then the store holds what the living need and nothing else (T22).
+    /// Runs the purge until it has nothing left to do; then the store holds what the live items need and nothing else
+    /// (T22).
     pub(crate) fn drain(&mut self, fault: Option<Fault>) -> Result<Ending, String> {
         if self.poisoned || self.paused || self.shown.suspect || !self.full.is_empty() {
             return self.purge(DRAIN_LIMIT, fault);
@@ -174,9 +180,9 @@ impl Run {
             let commits = self.main.commits();
             let (report, _, struck) = self.perform(fault, |world| world.purge(DRAIN_LIMIT));
             if struck {
-                self.situation.coverage.reach(Reach::CrashInsidePurge);
+                self.situation.coverage.reach(CoveragePoint::CrashInsidePurge);
                 let forks = vec![self.model.clone()];
-                return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: true }));
+                return Ok(Ending::Ended(ProcessEnd { forks, asked: ClockRequest::Nothing, certain: true }));
             }
             let report = report?.unwrap_or_default();
             if report.next_due.is_some_and(|due| due.millis() <= self.shown.now_ms) {
@@ -193,11 +199,12 @@ impl Run {
     }
 
     fn check_drained(&mut self, next_due: Option<u64>) -> Result<(), String> {
-        self.situation.coverage.reach(Reach::Drained);
+        self.situation.coverage.reach(CoveragePoint::Drained);
         let deadlines = self.model.containers.iter().flat_map(|(name, container)| {
             self.model.visible(name).into_iter().filter_map(|item| container.deadline(item))
         });
-        // Earlier is allowed: an item that has gone or lives longer by now may have asked for a look that finds nothing.
+        // Earlier is allowed: an item that was removed or lives longer by now may have scheduled a look that finds
+        // nothing.
         if let Some(expected) = deadlines.min()
             && next_due.is_none_or(|next_due| next_due > expected)
         {
@@ -211,8 +218,8 @@ impl Run {
             return Err(format!("T22: the purge is done and {left} dead items of {name} are left"));
         }
         if backlogs.iter().any(|(name, ..)| is_held(name)) {
-            // What was dead before the hold may be there or not.
-            self.situation.coverage.reach(Reach::DrainedUnderHold);
+            // What was expired before the hold may be there or not.
+            self.situation.coverage.reach(CoveragePoint::DrainedUnderHold);
             return Ok(());
         }
         self.situation.purged(0, 0);
@@ -221,18 +228,18 @@ impl Run {
         check::compare_raw(&self.model, &self.main.raw()?)
     }
 
-    /// An orderly restart, or a crash out of the blue.
+    /// Restarts the process, in order or by a crash.
     pub(crate) fn restart(
         &mut self,
         clean: bool,
-        (over, down_ms): (Over, u64),
+        (over, down_ms): (RestartKind, u64),
         drift_ms: i64,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
         self.leave();
         let mut clean = clean && !self.poisoned;
         if clean {
-            self.situation.coverage.reach(Reach::RestartClean);
+            self.situation.coverage.reach(CoveragePoint::RestartClean);
             let (main, twin, struck) = self.perform(fault, World::stop);
             if main != twin {
                 return Err(format!("invariant 7: closed with {main:?}, and without purge {twin:?}"));
@@ -245,13 +252,13 @@ impl Run {
         self.main.crash();
         self.twin.crash();
         match over {
-            Over::Process => self.advance(down_ms),
-            Over::Machine => {
+            RestartKind::Process => self.advance(down_ms),
+            RestartKind::Machine => {
                 self.machine.reboot(Duration::from_millis(down_ms));
                 self.truth.reboot(down_ms);
             }
         }
-        self.situation.coverage.reach_if(over == Over::Machine, Reach::Rebooted);
+        self.situation.coverage.reach_if(over == RestartKind::Machine, CoveragePoint::Rebooted);
         let wall = self.machine.wall();
         let drifted = if drift_ms < 0 {
             wall.minus_millis(drift_ms.unsigned_abs())
@@ -259,29 +266,32 @@ impl Run {
             wall.plus_millis(drift_ms.unsigned_abs())
         };
         self.machine.set_wall(drifted);
-        let death = self.death();
-        self.revive(death, clean, over)?;
+        let process_end = self.process_end();
+        self.start_next_process(process_end, clean, over)?;
         Ok(Ending::Running)
     }
 
-    /// The end of a process between two steps: if a commit had failed, it may be found all the same.
-    fn death(&mut self) -> Death {
+    /// Returns the end of a process between two steps: if a commit had failed, the next process may find it all the
+    /// same.
+    fn process_end(&mut self) -> ProcessEnd {
         let mut forks = vec![self.model.clone()];
         let unknown = self.unknown.take();
-        self.situation.coverage.reach_if(unknown.is_some(), Reach::FailedCommitKept);
-        let asked = unknown.as_ref().map_or(Asked::Nothing, |unknown| unknown.asked);
+        self.situation.coverage.reach_if(unknown.is_some(), CoveragePoint::FailedCommitKept);
+        let asked = unknown.as_ref().map_or(ClockRequest::Nothing, |unknown| unknown.asked);
         let certain = self.recorded && unknown.is_none();
         forks.extend(unknown.and_then(|unknown| unknown.after));
-        Death { forks, asked, certain }
+        ProcessEnd { forks, asked, certain }
     }
 
-    /// The process dies and another starts at once.
-    pub(crate) fn crash_and_restart(&mut self, death: Death) -> Result<(), String> {
+    /// Crashes the process and starts another at once.
+    pub(crate) fn crash_and_restart(&mut self, process_end: ProcessEnd) -> Result<(), String> {
         self.leave();
-        self.situation.coverage.reach_if(self.situation.backlog > 0, Reach::CrashBetweenDeathAndPurge);
+        self.situation
+            .coverage
+            .reach_if(self.situation.backlog > 0, CoveragePoint::CrashBetweenExpiryAndPurge);
         self.main.crash();
         self.twin.crash();
-        self.revive(death, false, Over::Process)
+        self.start_next_process(process_end, false, RestartKind::Process)
     }
 
     fn leave(&mut self) {
@@ -292,7 +302,12 @@ impl Run {
     }
 
     /// Starts a process and finds out in which state the last one left things.
-    fn revive(&mut self, death: Death, clean: bool, over: Over) -> Result<(), String> {
+    fn start_next_process(
+        &mut self,
+        process_end: ProcessEnd,
+        clean: bool,
+        over: RestartKind,
+    ) -> Result<(), String> {
         self.main.start()?;
         self.twin.start()?;
         let (main, twin) = (self.main.look()?, self.twin.look()?);
@@ -306,22 +321,23 @@ impl Run {
                 return Err(format!("T34: the clock restarts at {main:?}, should at {expected:?}"));
             }
         } else {
-            self.clock.restart_after_crash(machine, over, main, death.asked, death.certain)?;
+            self.clock.restart_after_crash(machine, over, main, process_end.asked, process_end.certain)?;
         }
         self.truth.see(machine.wall_ms);
         self.truth.check(main.now_ms - main.advanced_ms, false)?;
-        self.situation.coverage.reach_if(main.suspect && !self.shown.suspect, Reach::SuspectAtStart);
+        self.situation.coverage.reach_if(main.suspect && !self.shown.suspect, CoveragePoint::SuspectAtStart);
         let undone = self.main.undone();
-        self.situation.coverage.reach_if(undone > self.undone, Reach::CrashUndidAPurge);
+        self.situation.coverage.reach_if(undone > self.undone, CoveragePoint::CrashUndidAPurge);
         self.undone = undone;
         self.recorded = true;
         self.poisoned = false;
         self.shown = main;
-        self.choose(death.forks)
+        self.choose(process_end.forks)
     }
 
-    /// Which of the states that a crash may have left is the one that is there. If the sequence has moved, the change that
-    /// nobody was told of is in the store, and the fork that has it comes first: it may have died meanwhile, and then both fit.
+    /// Which of the states that a crash may have left is the one that is there. If the sequence has moved, the
+    /// unacknowledged change is in the store, and the fork that has it comes first: it may have expired meanwhile, and then
+    /// both fit.
     fn choose(&mut self, forks: Vec<Model>) -> Result<(), String> {
         let kept = self.main.sequence() > self.sequence;
         let several = forks.len() > 1;
@@ -335,7 +351,11 @@ impl Run {
             let seen = self.main.observe(&ids_of(&fork))?;
             match check::compare(&fork, &seen) {
                 Ok(()) => {
-                    let reach = if number == 0 { Reach::CrashLostCommit } else { Reach::CrashKeptCommit };
+                    let reach = if number == 0 {
+                        CoveragePoint::CrashLostCommit
+                    } else {
+                        CoveragePoint::CrashKeptCommit
+                    };
                     self.situation.coverage.reach_if(several, reach);
                     self.model = fork;
                     return Ok(());
@@ -369,8 +389,8 @@ impl Run {
         }
         if self.poisoned && self.main.look().is_err() {
             // The lease on time has run out and cannot be renewed: nothing more can be asked of this process.
-            let death = self.death();
-            self.crash_and_restart(death)?;
+            let process_end = self.process_end();
+            self.crash_and_restart(process_end)?;
         } else if self.poisoned && healthy {
             self.clock.hold(read(&self.machine));
         }
@@ -412,7 +432,7 @@ impl Run {
         if backlog > dead as u64 {
             return Err(format!("T18: {backlog} dead items are counted, {dead} have ever died"));
         }
-        self.check_held_dead()?;
+        self.check_held_expired()?;
         self.situation.after(&self.model, backlog);
         Ok(())
     }
@@ -433,7 +453,7 @@ impl Run {
     }
 }
 
-/// Every name that the model knows, living or dead, by container.
+/// Returns every name that the model knows, live or expired, by container.
 fn ids_of(model: &Model) -> BTreeMap<&'static str, Vec<(usize, String)>> {
     let names = model.containers.iter().map(|(name, container)| {
         let ids = container.items.iter().map(|item| (item.body.key, item.body.id.clone())).collect();

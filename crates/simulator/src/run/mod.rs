@@ -3,8 +3,8 @@
 //! After each step everything that can be seen of the world is compared with the model (`check`), and with the twin: the same
 //! answers, sequences, charges and session figures although no purge has ever run there (invariant 7).
 //!
-//! A crash that strikes a commit forks the model, because nobody was told how it ended: one fork has the change, the other
-//! does not. What is read after the restart decides; if neither fork fits, the seed has failed.
+//! A crash during a commit forks the model, because the commit was not acknowledged: one fork has the change, the other
+//! does not. The state read after the restart decides; if neither fork fits, the seed has failed.
 
 mod evidence;
 mod history;
@@ -17,12 +17,14 @@ use std::sync::Arc;
 
 use storage::{ManualClock, Time, WallClock};
 
-use crate::clock::{Asked, Clock, Machine, Shown};
-use crate::coverage::Reach;
+use crate::clock::{Clock, ClockReading, ClockRequest, Machine};
+use crate::coverage::CoveragePoint;
 use crate::model::{Countdown, Model};
-use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Obstacles, OwnerStep, Planned, Sight, Step};
+use crate::operation::{
+    CONTAINERS, ClockStep, Fault, Generator, GeneratorView, OwnerStep, Planned, PurgeObstacles, Step,
+};
+use crate::real_time::RealTime;
 use crate::situation::Situation;
-use crate::truth::Truth;
 use crate::world::{Purging, World};
 use history::Reader;
 
@@ -35,20 +37,20 @@ pub struct Failure {
     pub message: String,
 }
 
-/// What is left of the process after a step.
+/// The state of the process after a step.
 pub(crate) enum Ending {
     /// It runs.
     Running,
-    /// It has died.
-    Dead(Death),
+    /// It has ended.
+    Ended(ProcessEnd),
 }
 
-/// How a process died.
-pub(crate) struct Death {
+/// How a process ended.
+pub(crate) struct ProcessEnd {
     /// The states that it may have left behind.
     pub(crate) forks: Vec<Model>,
     /// What was asked of the clock and may have been done.
-    pub(crate) asked: Asked,
+    pub(crate) asked: ClockRequest,
     /// Whether it is known what the disk says about a suspicion.
     pub(crate) certain: bool,
 }
@@ -58,7 +60,7 @@ pub(crate) struct Unknown {
     /// The state with it, if it changes one.
     pub(crate) after: Option<Model>,
     /// What it asked of the clock.
-    pub(crate) asked: Asked,
+    pub(crate) asked: ClockRequest,
 }
 
 /// A run in progress.
@@ -67,8 +69,8 @@ pub(crate) struct Run {
     pub(crate) model: Model,
     pub(crate) situation: Situation,
     pub(crate) clock: Clock,
-    pub(crate) truth: Truth,
-    pub(crate) shown: Shown,
+    pub(crate) truth: RealTime,
+    pub(crate) shown: ClockReading,
     pub(crate) machine: Arc<ManualClock>,
     pub(crate) main: World,
     pub(crate) twin: World,
@@ -92,7 +94,7 @@ pub(crate) struct Run {
     pub(crate) consumers: BTreeMap<&'static str, (Option<String>, u64)>,
     /// Where the readers of the feeds of all versions stand, by container and partition key.
     pub(crate) readers: BTreeMap<(&'static str, Option<usize>), Reader>,
-    /// Where those begin who look at all of a feed after every step.
+    /// The positions of the readers that read a whole feed after every step.
     pub(crate) auditors: BTreeMap<&'static str, Reader>,
     /// An operator has stopped the purge.
     pub(crate) paused: bool,
@@ -100,14 +102,14 @@ pub(crate) struct Run {
     pub(crate) countdown: Countdown,
     /// The containers whose archive has no room.
     pub(crate) full: Vec<&'static str>,
-    /// How many dead lie in each held container.
-    pub(crate) held_dead: BTreeMap<&'static str, u64>,
+    /// The number of expired items in each held container.
+    pub(crate) held_expired: BTreeMap<&'static str, u64>,
     steps: usize,
     trace: Option<Vec<String>>,
 }
 
 impl Run {
-    /// A fresh machine for this seed.
+    /// Creates a fresh machine for this seed.
     pub(crate) fn new(seed: u64, traced: bool) -> Result<Run, String> {
         let mut generator = Generator::new(seed);
         let machine = Arc::new(ManualClock::new(Time::from_millis(generator.start_ms())));
@@ -119,8 +121,8 @@ impl Run {
             model: Model::default(),
             situation: Situation::default(),
             clock: Clock::new(read(&machine)),
-            truth: Truth::new(machine.wall().millis()),
-            shown: Shown::default(),
+            truth: RealTime::new(machine.wall().millis()),
+            shown: ClockReading::default(),
             machine,
             main,
             twin,
@@ -137,7 +139,7 @@ impl Run {
             auditors: BTreeMap::new(),
             paused: false,
             full: Vec::new(),
-            held_dead: BTreeMap::new(),
+            held_expired: BTreeMap::new(),
             countdown: Countdown::Restart,
             steps: 0,
             trace: traced.then(Vec::new),
@@ -156,12 +158,12 @@ impl Run {
         Ok(())
     }
 
-    /// How many steps were begun.
+    /// Returns how many steps were begun.
     pub(crate) fn steps_taken(&self) -> usize {
         self.steps
     }
 
-    /// The lines written so far.
+    /// Returns the lines written so far.
     pub(crate) fn into_trace(self) -> Vec<String> {
         self.trace.unwrap_or_default()
     }
@@ -174,9 +176,9 @@ impl Run {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let Shown { now_ms, suspect, .. } = self.shown;
-        let obstacles = Obstacles { paused: self.paused, full: !self.full.is_empty() };
-        let sight = Sight { now_ms, suspect, poisoned: self.poisoned, obstacles };
+        let ClockReading { now_ms, suspect, .. } = self.shown;
+        let obstacles = PurgeObstacles { paused: self.paused, full: !self.full.is_empty() };
+        let sight = GeneratorView { now_ms, suspect, poisoned: self.poisoned, obstacles };
         let Planned { step, fault } = self.generator.next(&self.model, sight);
         let fault = fault.filter(|fault| !self.poisoned && is_possible(*fault, &step));
         self.note(|run| {
@@ -184,8 +186,8 @@ impl Run {
             let fault = fault.map(|fault| format!("  with {fault:?}")).unwrap_or_default();
             format!("{number:>4} {}.{:03} {step:?}{fault}", now / 1000, now % 1000)
         });
-        if let Ending::Dead(death) = self.execute(step, fault)? {
-            self.crash_and_restart(death)?;
+        if let Ending::Ended(process_end) = self.execute(step, fault)? {
+            self.crash_and_restart(process_end)?;
         }
         self.settle()?;
         if let Some(trace) = &mut self.trace {
@@ -207,7 +209,7 @@ impl Run {
                 self.situation.late(&self.model, container, key, &change);
                 self.change(container, key, &change, Countdown::Restart, fault)
             }
-            Step::Ghost { container, key, change } => self.haunt(container, key, &change),
+            Step::DeletedHandle { container, key, change } => self.write_to_deleted(container, key, &change),
             Step::Batch { container, key, changes, countdown } => {
                 self.batch(container, key, &changes, countdown, fault)
             }
@@ -254,51 +256,55 @@ impl Run {
         }
     }
 
-    /// A step that is about time alone.
+    /// Executes a step about time.
     fn clock_step(&mut self, step: ClockStep, fault: Option<Fault>) -> Result<Ending, String> {
         let look = |world: &mut World| world.look().map(drop);
         match step {
             ClockStep::Wait { ms } => self.advance(ms),
             ClockStep::SetBack { ms } => {
                 self.machine.set_wall(self.machine.wall().minus_millis(ms));
-                self.situation.coverage.reach(Reach::ClockBackward);
+                self.situation.coverage.reach(CoveragePoint::ClockBackward);
             }
             ClockStep::SetForward { ms } => {
                 self.machine.set_wall(self.machine.wall().plus_millis(ms));
-                self.situation.coverage.reach(Reach::ClockForward);
+                self.situation.coverage.reach(CoveragePoint::ClockForward);
             }
             ClockStep::Correct => {
                 self.machine.set_wall(Time::from_millis(self.truth.real_ms()));
-                self.situation.coverage.reach_if(self.truth.real_ms() < self.raw_ms(), Reach::ClockSlewed);
+                self.situation
+                    .coverage
+                    .reach_if(self.truth.real_ms() < self.raw_ms(), CoveragePoint::ClockSlewed);
             }
             ClockStep::AdvanceTestClock { seconds } => {
-                self.situation.coverage.reach(Reach::TestClockAdvanced);
-                return self.watch(fault, Asked::Advance(seconds), |world| world.advance_clock(seconds));
+                self.situation.coverage.reach(CoveragePoint::TestClockAdvanced);
+                return self
+                    .watch(fault, ClockRequest::Advance(seconds), |world| world.advance_clock(seconds));
             }
             ClockStep::Accept => {
-                self.situation.coverage.reach_if(self.shown.suspect, Reach::ClockAccepted);
+                self.situation.coverage.reach_if(self.shown.suspect, CoveragePoint::ClockAccepted);
                 // A wall clock that has come back takes the leap back, as a rejection does: readers start anew.
                 self.consumers.clear();
-                return self.watch(fault, Asked::Accept, |world| world.judge_clock(true));
+                return self.watch(fault, ClockRequest::Accept, |world| world.judge_clock(true));
             }
             ClockStep::Reject => {
-                self.situation.coverage.reach_if(self.shown.suspect, Reach::ClockRejected);
+                self.situation.coverage.reach_if(self.shown.suspect, CoveragePoint::ClockRejected);
                 // What the leap hid comes back behind readers that passed it meanwhile: they start anew.
                 self.consumers.clear();
                 self.truth.reject();
-                return self.watch(fault, Asked::Reject, |world| world.judge_clock(false));
+                return self.watch(fault, ClockRequest::Reject, |world| world.judge_clock(false));
             }
         }
-        self.watch(fault, Asked::Nothing, look)
+        self.watch(fault, ClockRequest::Nothing, look)
     }
 }
 
-/// The machine's clocks as the model of the clock takes them.
+/// Returns the machine's clocks as the model of the clock takes them.
 pub(crate) fn read(machine: &ManualClock) -> Machine {
     Machine { wall_ms: machine.wall().millis(), boot_ms: machine.boot_time().as_millis() as u64 }
 }
 
-/// Which faults make sense with which step. A purge that fails for good would let the twin, which has none, go on alone.
+/// Returns which faults make sense with which step. A purge that fails for good would let the twin, which has none, go on
+/// alone.
 fn is_possible(fault: Fault, step: &Step) -> bool {
     match step {
         Step::Purge { .. }
@@ -316,7 +322,7 @@ fn is_possible(fault: Fault, step: &Step) -> bool {
             matches!(fault, Fault::Crash { .. })
         }
         Step::Restart { clean, .. } => *clean && matches!(fault, Fault::Crash { .. }),
-        Step::Ghost { .. } => false,
+        Step::DeletedHandle { .. } => false,
         _ => true,
     }
 }

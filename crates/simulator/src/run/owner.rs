@@ -1,19 +1,21 @@
-//! What owners and operators do: holds, wishes, forecasts, dry runs, and the purge on demand.
+//! Steps of owners and operators: holds, settings, forecasts, dry runs, and the purge on demand.
 
 use engine::Interval;
 
-use crate::clock::Asked;
-use crate::coverage::Reach;
-use crate::model::{Answer, Consent, Counted, DefaultTtl, Item, Wish};
-use crate::operation::{Fault, Filter, OwnerStep, Reachable};
-use crate::run::{Death, Ending, Run};
+use crate::clock::ClockRequest;
+use crate::coverage::CoveragePoint;
+use crate::model::{Answer, Consent, CountdownOrigin, DefaultTtl, Item, SettingChange};
+use crate::operation::{Fault, Filter, OwnerStep, QueryScope};
+use crate::run::{Ending, ProcessEnd, Run};
 use crate::world::{Figures, World};
 
 impl Run {
     /// One of their steps.
     pub(crate) fn owner_step(&mut self, step: &OwnerStep, fault: Option<Fault>) -> Result<Ending, String> {
         match step {
-            OwnerStep::Wish { container, wish, consent } => self.wish(container, *wish, *consent, fault),
+            OwnerStep::SettingChange { container, wish, consent } => {
+                self.wish(container, *wish, *consent, fault)
+            }
             OwnerStep::HoldItem { container, key, id, hold } => {
                 self.hold_item(container, *key, id, *hold, fault)
             }
@@ -42,7 +44,7 @@ impl Run {
     fn wish(
         &mut self,
         container: &'static str,
-        wish: Wish,
+        wish: SettingChange,
         consent: Consent,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
@@ -53,8 +55,8 @@ impl Run {
             |world| world.wish(container, wish, consent),
             |model, _| model.wish(container, wish, consent),
         )?;
-        let killed = wish == Wish::Hold(false) && self.model.visible(container).len() < living;
-        self.situation.coverage.reach_if(killed, Reach::LiftKills);
+        let killed = wish == SettingChange::Hold(false) && self.model.visible(container).len() < living;
+        self.situation.coverage.reach_if(killed, CoveragePoint::LiftExpires);
         Ok(ending)
     }
 
@@ -82,44 +84,44 @@ impl Run {
             self.crash_if(fault)
         };
         let after = figures(self);
-        self.situation.coverage.reach_if(after.1 > before.1, Reach::ItemHeld);
+        self.situation.coverage.reach_if(after.1 > before.1, CoveragePoint::ItemHeld);
         let lifted = after.1 < before.1;
-        self.situation.coverage.reach_if(lifted && after.0 < before.0, Reach::LiftKills);
-        self.situation.coverage.reach_if(lifted && after.0 == before.0, Reach::LiftSpares);
+        self.situation.coverage.reach_if(lifted && after.0 < before.0, CoveragePoint::LiftExpires);
+        self.situation.coverage.reach_if(lifted && after.0 == before.0, CoveragePoint::LiftKeeps);
         Ok(ending)
     }
 
-    /// What another `defaultTtl` would kill is what the dry run says (T30).
+    /// Checks that the dry run returns what another `defaultTtl` would expire (T30).
     pub(crate) fn dry_run(&mut self, container: &'static str, default_ttl: DefaultTtl) -> Result<(), String> {
         if !self.model.containers.contains_key(container) || matches!(default_ttl, DefaultTtl::Bad(_)) {
             return Ok(());
         }
         let (main, twin, _) = self.perform(None, |world| world.dry_run(container, default_ttl));
-        let exact = self.model.containers[container].counted < Counted::Named;
+        let exact = self.model.containers[container].counted < CountdownOrigin::Named;
         if exact && main != twin {
             return Err(format!("invariant 7: a dry run is {main:?}, and without purge {twin:?}"));
         }
-        if self.model.containers[container].counted == Counted::Named {
+        if self.model.containers[container].counted == CountdownOrigin::Named {
             return Ok(());
         }
         let sizes = self.sizes(container)?;
-        let doomed = self.model.would_die(container, default_ttl);
+        let doomed = self.model.would_expire(container, default_ttl);
         let sum = |which: &dyn Fn(&Item) -> bool| total(&sizes, which);
         let expected = (sum(&|_| true), sum(&|item| doomed.contains(&item.version)));
-        self.situation.coverage.reach_if(!doomed.is_empty(), Reach::DryRunKills);
+        self.situation.coverage.reach_if(!doomed.is_empty(), CoveragePoint::DryRunExpires);
         if main.as_ref() == Ok(&expected) {
             return Ok(());
         }
         Err(format!("T30: a dry run is {main:?}, should be {expected:?}"))
     }
 
-    /// Who will die when, as far as anybody can know.
+    /// Checks a forecast of expiries.
     fn forecast(&mut self, container: &'static str, interval: Interval, count: usize) -> Result<(), String> {
         let Some(inside) = self.model.containers.get(container).cloned() else { return Ok(()) };
         let (main, twin, _) = self.perform(None, |world| world.forecast(container, interval, count));
         let (main, mut twin) = (main?, twin?);
-        if inside.counted == Counted::Named {
-            // Whoever dies by two rules is counted under each.
+        if inside.counted == CountdownOrigin::Named {
+            // An item that expires by two rules is counted under each.
             return Ok(());
         }
         twin.overdue = main.overdue;
@@ -137,16 +139,18 @@ impl Run {
             (0..count).map(|at| total(&sizes, &|item| slot(item) == Some(at))).collect();
         let later = total(&sizes, &|item| slot(item).is_some_and(|at| at >= count));
         let never = total(&sizes, &|item| slot(item).is_none());
-        self.situation.coverage.reach_if(expected.iter().any(|dying| dying.0 > 0), Reach::DeathForeseen);
+        self.situation
+            .coverage
+            .reach_if(expected.iter().any(|expiring| expiring.0 > 0), CoveragePoint::ExpiryForecast);
         if (&main.intervals, main.later, main.never) != (&expected, later, never) || !main.exact {
             return Err(format!("T30: a forecast is {main:?}, should be {expected:?}, {later:?}, {never:?}"));
         }
         Ok(())
     }
 
-    /// What lives in a container, with its bytes.
+    /// Returns what lives in a container, with its bytes.
     fn sizes(&self, container: &'static str) -> Result<Vec<(Item, u64)>, String> {
-        let page = self.main.page(container, &Filter::All, Reachable::Everywhere, 1000, None);
+        let page = self.main.page(container, &Filter::All, QueryScope::Everywhere, 1000, None);
         let page = page.map_err(|answer| format!("a listing failed: {answer:?}"))?;
         let visible = self.model.visible(container);
         let sized = |item: &&Item| {
@@ -157,7 +161,7 @@ impl Run {
         Ok(visible.iter().map(sized).collect())
     }
 
-    /// The purge on demand removes what it says, of nobody else (T23).
+    /// Runs the purge on demand, which removes what it reports, and only of its container (T23).
     fn purge_now(
         &mut self,
         container: Option<&'static str>,
@@ -170,9 +174,13 @@ impl Run {
         let before = self.main.backlogs();
         let (report, _, struck) = self.perform(fault, |world: &mut World| world.purge_now(container, limit));
         if struck {
-            self.situation.coverage.reach(Reach::CrashInsidePurge);
+            self.situation.coverage.reach(CoveragePoint::CrashInsidePurge);
             let forks = vec![self.model.clone()];
-            return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded }));
+            return Ok(Ending::Ended(ProcessEnd {
+                forks,
+                asked: ClockRequest::Nothing,
+                certain: self.recorded,
+            }));
         }
         if self.poisoned {
             return Ok(Ending::Running);
@@ -189,7 +197,7 @@ impl Run {
                 return Err(format!("T23: a purge on demand of {container:?} touched {name}"));
             }
         }
-        self.situation.coverage.reach_if(purged > 0, Reach::PurgedOnDemand);
+        self.situation.coverage.reach_if(purged > 0, CoveragePoint::PurgedOnDemand);
         if gone == purged {
             Ok(self.crash_if(fault))
         } else {
@@ -197,14 +205,14 @@ impl Run {
         }
     }
 
-    /// What a hold has done, for the coverage counters.
+    /// Counts the effects of a hold for coverage.
     pub(crate) fn answered_under_hold(&mut self, answer: &Answer) {
         let refused = match answer {
             Answer::BatchFailed(_, reason) => **reason == Answer::Held,
             other => *other == Answer::Held,
         };
-        self.situation.coverage.reach_if(refused, Reach::RefusedByHold);
-        self.situation.coverage.reach_if(*answer == Answer::NotConfirmed, Reach::RefusedByGuard);
+        self.situation.coverage.reach_if(refused, CoveragePoint::RefusedByHold);
+        self.situation.coverage.reach_if(*answer == Answer::NotConfirmed, CoveragePoint::RefusedByGuard);
     }
 }
 

@@ -1,19 +1,19 @@
-//! What clients do: each request goes to the world and to its twin, then to the model, and all three must agree.
+//! Requests of clients: each goes to the world and to its twin, then to the model, and all three must agree.
 
 use crate::check;
-use crate::clock::Asked;
-use crate::coverage::Reach;
+use crate::clock::ClockRequest;
+use crate::coverage::CoveragePoint;
 use crate::model::{
     Answer, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp,
 };
-use crate::operation::{Fault, Filter, Reachable};
-use crate::run::{Death, Ending, Run, Unknown};
+use crate::operation::{Fault, Filter, QueryScope};
+use crate::run::{Ending, ProcessEnd, Run, Unknown};
 use crate::world::{Reply, SeenItem, World};
 
 const PAGES_MAX: usize = 200;
 
 impl Run {
-    /// Does the same in both worlds, under the same fault; says whether the fault struck the first.
+    /// Does the same in both worlds, under the same fault; returns whether the fault struck the first.
     pub(crate) fn perform<T>(&mut self, fault: Option<Fault>, act: impl Fn(&mut World) -> T) -> (T, T, bool) {
         let one = |world: &mut World| {
             if let Some(fault) = fault {
@@ -27,7 +27,7 @@ impl Run {
         (main, twin, struck)
     }
 
-    /// A request that may change something.
+    /// Executes a request that may change something.
     pub(crate) fn write(
         &mut self,
         fault: Option<Fault>,
@@ -43,14 +43,14 @@ impl Run {
         main.figures.iter().for_each(|(charge, _)| self.main.charged(*charge));
         self.note(|_| format!("       {:?}", main.answer));
         if self.poisoned || struck && matches!(fault, Some(Fault::Fail { .. })) {
-            self.situation.coverage.reach(Reach::CommitFailed);
+            self.situation.coverage.reach(CoveragePoint::CommitFailed);
             if main.answer.is_write() {
                 return Err(format!("a store that takes no writes answered {:?}", main.answer));
             }
             if struck && matches!(fault, Some(Fault::Fail { kept: true, .. })) {
                 let mut after = self.model.clone();
                 apply(&mut after, &mut Vec::new());
-                self.unknown = Some(Unknown { after: Some(after), asked: Asked::Nothing });
+                self.unknown = Some(Unknown { after: Some(after), asked: ClockRequest::Nothing });
             }
             return Ok(Ending::Running);
         }
@@ -58,7 +58,7 @@ impl Run {
             let mut after = self.model.clone();
             apply(&mut after, &mut Vec::new());
             let forks = vec![self.model.clone(), after];
-            return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: true }));
+            return Ok(Ending::Ended(ProcessEnd { forks, asked: ClockRequest::Nothing, certain: true }));
         }
         let mut stamps = main.stamps();
         let expected = apply(&mut self.model, &mut stamps);
@@ -81,7 +81,7 @@ impl Run {
         match fault {
             Some(Fault::Crash { .. }) => {
                 let forks = vec![self.model.clone()];
-                Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded })
+                Ending::Ended(ProcessEnd { forks, asked: ClockRequest::Nothing, certain: self.recorded })
             }
             Some(Fault::Fail { .. }) | None => Ending::Running,
         }
@@ -128,7 +128,7 @@ impl Run {
         }
     }
 
-    /// One operation on one item.
+    /// Executes one operation on one item.
     pub(crate) fn change(
         &mut self,
         container: &'static str,
@@ -139,8 +139,8 @@ impl Run {
     ) -> Result<Ending, String> {
         self.situation.change(&self.model, container, key, change);
         let oldest = self.situation.steps.is_multiple_of(2);
-        // Nobody could tell what has survived a crash: a restarted countdown, until it is over; or the rules alone that a
-        // countdown needs to go on. So that crash comes behind it.
+        // The effect of a crash could not be observed: a restarted countdown, until it is over; or only the rules that a
+        // kept countdown needs. So the crash follows the commit.
         let apart = matches!(change, Change::Read(..)) || countdown == Countdown::Keep;
         self.countdown = countdown;
         self.situation.counting(&self.model, container, key, change, countdown);
@@ -152,7 +152,7 @@ impl Run {
         if apart { Ok(self.crash_if(fault)) } else { Ok(ending) }
     }
 
-    /// A transactional batch.
+    /// Executes a transactional batch.
     pub(crate) fn batch(
         &mut self,
         container: &'static str,
@@ -184,8 +184,8 @@ impl Run {
         self.change(container, key, &read, Countdown::Restart, None).map(drop)
     }
 
-    /// A write through the handle of a deleted container.
-    pub(crate) fn haunt(
+    /// Writes through the handle of a deleted container.
+    pub(crate) fn write_to_deleted(
         &mut self,
         container: &'static str,
         key: usize,
@@ -194,20 +194,20 @@ impl Run {
         if matches!(change, Change::Read(..)) {
             return Ok(Ending::Running);
         }
-        let (main, twin, _) = self.perform(None, |world| world.haunt(container, key, change));
+        let (main, twin, _) = self.perform(None, |world| world.write_to_deleted(container, key, change));
         if main != twin {
             return Err(format!("invariant 7: a ghost answered {main:?}, and without purge {twin:?}"));
         }
         let Some(reply) = main else { return Ok(Ending::Running) };
-        self.situation.coverage.reach(Reach::HandleOfADeletedContainer);
+        self.situation.coverage.reach(CoveragePoint::HandleOfADeletedContainer);
         match reply.answer {
             Answer::NoContainer | Answer::BadTtl | Answer::Unavailable => Ok(Ending::Running),
             answer => Err(format!("a write into a deleted container was answered {answer:?}")),
         }
     }
 
-    /// A container goes. Where there is an archive, its dead are archived first: whether that has to be done depends on the
-    /// purge, so it is not asked for while it cannot be, and a crash comes behind it.
+    /// Deletes a container. If it has an archive, its expired items are archived first: whether that has to be done depends
+    /// on the purge, so it is not requested while it cannot be, and a crash follows it.
     pub(crate) fn delete_container(
         &mut self,
         container: &'static str,
@@ -236,7 +236,7 @@ impl Run {
         Ok(self.crash_if(fault))
     }
 
-    /// A new `defaultTtl`.
+    /// Changes `defaultTtl`.
     pub(crate) fn set_default_ttl(
         &mut self,
         container: &'static str,
@@ -254,8 +254,8 @@ impl Run {
         )
     }
 
-    /// A new indexing policy, and writes between the steps in which it is built. What is left of the build is done when the
-    /// step is settled.
+    /// Changes the indexing policy, with writes between the steps in which it is built. What is left of the build is done
+    /// when the step is settled.
     pub(crate) fn reindex(
         &mut self,
         container: &'static str,
@@ -274,11 +274,15 @@ impl Run {
             if !self.poisoned {
                 let (main, twin, struck) = self.perform(fault, |world| world.index_step(limit));
                 if struck {
-                    self.situation.coverage.reach(Reach::CrashInsideIndexBuild);
+                    self.situation.coverage.reach(CoveragePoint::CrashInsideIndexBuild);
                     let forks = vec![self.model.clone()];
-                    return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded }));
+                    return Ok(Ending::Ended(ProcessEnd {
+                        forks,
+                        asked: ClockRequest::Nothing,
+                        certain: self.recorded,
+                    }));
                 }
-                self.situation.coverage.reach_if(main?, Reach::WriteDuringIndexBuild);
+                self.situation.coverage.reach_if(main?, CoveragePoint::WriteDuringIndexBuild);
                 twin?;
             }
             self.change(container, *key, change, Countdown::Restart, None)?;
@@ -288,13 +292,13 @@ impl Run {
         Ok(self.crash_if(fault))
     }
 
-    /// A query, page by page: each item that lives throughout comes exactly once, and none that is dead when its page is asked
-    /// for (T16).
+    /// Runs a query page by page: each item that lives throughout comes exactly once, and none that is expired when its page
+    /// is asked for (T16).
     pub(crate) fn query(
         &mut self,
         container: &'static str,
         filter: &Filter,
-        scope: Reachable,
+        scope: QueryScope,
         page: usize,
         between_ms: u64,
     ) -> Result<(), String> {
@@ -336,7 +340,7 @@ impl Run {
                 self.pass(between_ms)?;
                 self.situation
                     .coverage
-                    .reach_if(self.model.visible(container).len() < before, Reach::PageAfterADeath);
+                    .reach_if(self.model.visible(container).len() < before, CoveragePoint::PageAfterAnExpiry);
             }
         }
         match awaited.iter().find(|version| !received.contains(version)) {
@@ -346,7 +350,7 @@ impl Run {
         }
     }
 
-    /// A consumer of the feed goes on: it gets what lives and was written since, oldest first, nothing twice.
+    /// Continues a consumer of the feed: it gets what lives and was written since, oldest first, nothing twice.
     pub(crate) fn read_feed(&mut self, container: &'static str, max_items: usize) -> Result<(), String> {
         if !self.model.containers.contains_key(container) {
             return Ok(());
@@ -378,8 +382,8 @@ impl Run {
         Ok(())
     }
 
-    /// Counts, sums and orders are those of what lives (T14).
-    fn summary(&mut self, container: &'static str, filter: &Filter, scope: Reachable) -> Result<(), String> {
+    /// Checks that counts, sums and orders are those of the live items (T14).
+    fn summary(&mut self, container: &'static str, filter: &Filter, scope: QueryScope) -> Result<(), String> {
         let (main, twin, _) = self.perform(None, |world: &mut World| world.summary(container, filter, scope));
         if main != twin {
             return Err(format!("invariant 7: a summary is {main:?}, and without purge {twin:?}"));
@@ -394,7 +398,7 @@ impl Run {
         if rows == expected { Ok(()) } else { Err(format!("T14: {rows:?} should be {expected:?}")) }
     }
 
-    fn matching(&self, container: &str, filter: &Filter, scope: Reachable) -> Vec<u64> {
+    fn matching(&self, container: &str, filter: &Filter, scope: QueryScope) -> Vec<u64> {
         let visible = self.model.visible(container);
         let matching = visible.into_iter().filter(|item| check::belongs(item, filter, scope));
         matching.map(|item| item.version).collect()

@@ -1,4 +1,4 @@
-//! What can be read of the dead: the lines of the archive, and the deletion records.
+//! The evidence of expired items: the lines of the archive, and the deletion records.
 
 use document::{Document, Value, parse_json};
 use engine::ArchiveDirectory;
@@ -6,20 +6,20 @@ use engine::ArchiveDirectory;
 use super::World;
 use crate::body;
 use crate::calendar;
+use crate::deletion_records;
 use crate::model::Body;
 use crate::operation::KEYS;
-use crate::records;
 
-/// What a line or an entry tells of one dead item.
+/// A line of the archive or an entry of the deletion record about one item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Testimony {
+pub(crate) struct EvidenceEntry {
     /// Its partition key.
     pub(crate) key: usize,
     /// Its id.
     pub(crate) id: String,
     /// Its `_ts`.
     pub(crate) ts: u64,
-    /// When it died.
+    /// When it expired.
     pub(crate) expired_ms: u64,
     /// By which rule,
     pub(crate) rule: String,
@@ -29,7 +29,7 @@ pub(crate) struct Testimony {
     pub(crate) body: Option<Body>,
 }
 
-/// The directory of a container's archive.
+/// Returns the directory of a container's archive.
 pub(super) fn directory(container: &str) -> ArchiveDirectory {
     ArchiveDirectory::parse(container).expect("the name is plain")
 }
@@ -42,25 +42,25 @@ impl World {
         retried.map_err(|error| error.to_string())
     }
 
-    /// All that the archive of a container tells.
-    pub(crate) fn archived(&self, container: &'static str) -> Result<Vec<Testimony>, String> {
-        self.archive.lines(container).iter().map(|line| testimony(container, line)).collect()
+    /// Returns all that the archive of a container tells.
+    pub(crate) fn archived(&self, container: &'static str) -> Result<Vec<EvidenceEntry>, String> {
+        self.archive.lines(container).iter().map(|line| entry(container, line)).collect()
     }
 
-    /// All that the deletion record of a container tells of purged items.
-    pub(crate) fn recorded(&self, container: &'static str) -> Result<Vec<Testimony>, String> {
-        let Ok(holder) = self.holder(container) else { return Ok(Vec::new()) };
-        let lines = records::purged_lines(&self.process().engine, &holder)?;
-        lines.iter().map(|line| testimony(container, line)).collect()
+    /// Returns all that the deletion record of a container tells of purged items.
+    pub(crate) fn recorded(&self, container: &'static str) -> Result<Vec<EvidenceEntry>, String> {
+        let Ok(owner) = self.owner(container) else { return Ok(Vec::new()) };
+        let lines = deletion_records::purged_lines(&self.process().engine, &owner)?;
+        lines.iter().map(|line| entry(container, line)).collect()
     }
 
     /// Every record there is, also of containers that are gone, is in order.
     pub(crate) fn verify_records(&self) -> Result<(), String> {
-        records::verify(&self.process().engine)
+        deletion_records::verify(&self.process().engine)
     }
 }
 
-fn testimony(container: &'static str, line: &str) -> Result<Testimony, String> {
+fn entry(container: &'static str, line: &str) -> Result<EvidenceEntry, String> {
     let value = parse_json(line.as_bytes()).map_err(|error| format!("{line}: {error}"))?;
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let number = |name: &str| value.get(name).and_then(Value::as_i64);
@@ -69,7 +69,7 @@ fn testimony(container: &'static str, line: &str) -> Result<Testimony, String> {
     let item = value.get("item").map(Document::from_value).transpose().map_err(|error| error.to_string())?;
     let body = item.map(|item| body::from_document(container, &item)).transpose()?;
     let read = || {
-        Some(Testimony {
+        Some(EvidenceEntry {
             key: key?,
             id: text("id")?,
             ts: number("_ts")?.unsigned_abs(),

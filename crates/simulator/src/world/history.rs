@@ -6,13 +6,13 @@ use storage::Time;
 use super::translate::{answer_of, container_answer, seen_item};
 use super::{SeenItem, World};
 use crate::body;
-use crate::model::{Answer, What};
+use crate::model::{Answer, ChangeKind};
 
 /// One event as the engine told it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenEvent {
     /// What happened.
-    pub(crate) what: What,
+    pub(crate) what: ChangeKind,
     /// When.
     pub(crate) time_ms: u64,
     /// The LSN of its commit.
@@ -97,10 +97,10 @@ fn seen_events(name: &str, events: &[Event<engine::Item>]) -> Result<Vec<SeenEve
     let seen = |event: &Event<engine::Item>| {
         Ok(SeenEvent {
             what: match event.kind {
-                EventKind::Create => What::Created,
-                EventKind::Replace => What::Replaced,
-                EventKind::Delete => What::Deleted,
-                EventKind::Expire => What::Expired,
+                EventKind::Create => ChangeKind::Created,
+                EventKind::Replace => ChangeKind::Replaced,
+                EventKind::Delete => ChangeKind::Deleted,
+                EventKind::Expire => ChangeKind::Expired,
             },
             time_ms: event.position.time().millis(),
             lsn: event.lsn,

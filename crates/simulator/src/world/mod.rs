@@ -1,7 +1,7 @@
 //! The real engine over a memory store, its disk and the machine's clocks: everything that a process has, and that a crash
 //! takes away or leaves.
 //!
-//! A world does what it is told and reports what it saw, as plain data in the model's words. It judges nothing.
+//! A world executes steps and reports the observed state as plain data in the types of the model. It checks nothing.
 
 mod evidence;
 mod history;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use engine::{
     BatchError, Container, Database, Engine, FeedStart, MemoryArchive, Options, Outcome, Precondition,
-    PurgeReport, QueryPage, QueryRequest, Scope, Touch,
+    PurgeReport, QueryPage, QueryRequest, Scope, SlidingRenewal,
 };
 use storage::{
     ClockOptions, CrashMode, Direction, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Store,
@@ -22,13 +22,13 @@ use storage::{
 };
 
 use crate::body;
-use crate::clock::Shown;
+use crate::clock::ClockReading;
 use crate::digest::Digest;
 use crate::model::{Answer, Body, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Name, Stamp};
-use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
-pub(crate) use evidence::Testimony;
+use crate::operation::{CONTAINERS, Fault, Filter, QueryScope};
+pub(crate) use evidence::EvidenceEntry;
 pub(crate) use history::{SeenEvent, SeenHistory};
-pub(crate) use owner::{Figures, SeenWishes};
+pub(crate) use owner::{Figures, SeenSettings};
 use translate::{
     answer_of, container_answer, effect, engine_consent, engine_countdown, item_name, kind, operation,
     parse_definition, precondition, seen_default_ttl, seen_item, seen_row,
@@ -70,7 +70,7 @@ pub(crate) struct Reply {
     /// The seconds that each of the items has left.
     pub(crate) left: Vec<Option<u64>>,
     /// Countdowns that are still to be restarted.
-    touches: Vec<Touch>,
+    renewals: Vec<SlidingRenewal>,
 }
 
 impl PartialEq for Reply {
@@ -104,9 +104,9 @@ pub(crate) struct SeenContainer {
     pub(crate) default_ttl: DefaultTtl,
     /// A listing of it.
     pub(crate) items: Vec<SeenItem>,
-    /// Living items by the counters.
+    /// Live items by the counters.
     pub(crate) usage_items: u64,
-    /// Living bytes by the counters.
+    /// Live bytes by the counters.
     pub(crate) usage_bytes: u64,
     /// Answers to point reads, by key and id.
     pub(crate) reads: BTreeMap<(usize, String), Answer>,
@@ -116,11 +116,11 @@ pub(crate) struct SeenContainer {
     pub(crate) figures: String,
     /// The LSN of its range, as errors show it and as the feed does.
     pub(crate) lsns: (u64, u64),
-    /// What its owner has asked for.
-    pub(crate) wishes: SeenWishes,
+    /// The settings of its owner.
+    pub(crate) lifecycle_settings: SeenSettings,
 }
 
-/// All that can be seen of a store, except by asking the purge.
+/// The visible state of a store, without that of the purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// By name.
@@ -159,7 +159,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A new machine with an empty disk.
+    /// Creates a new machine with an empty disk.
     pub(crate) fn new(clock: Arc<ManualClock>, test_clock: bool, purging: Purging) -> Result<World, String> {
         let mut world = World {
             disk: MemoryDisk::new(),
@@ -198,7 +198,7 @@ impl World {
         Ok(())
     }
 
-    /// The process dies, as by `kill -9`.
+    /// Crashes the process, as by `kill -9`.
     pub(crate) fn crash(&mut self) {
         self.process = None;
         self.disk.clear_faults();
@@ -225,32 +225,32 @@ impl World {
         }
     }
 
-    /// Whether the planned fault has happened; it will not any more.
+    /// Returns `true` if the planned fault has happened; it will not any more.
     pub(crate) fn has_struck(&self) -> bool {
         let struck = !self.disk.fault_is_planned();
         self.disk.clear_faults();
         struck
     }
 
-    /// Whether the store refuses writes.
+    /// Returns `true` if the store refuses writes.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.process().store.stats().poisoned
     }
 
-    /// How many commits crashes have undone after they were answered.
+    /// Returns how many commits crashes have undone after they were answered.
     pub(crate) fn undone(&self) -> u64 {
         self.disk.undone()
     }
 
-    /// How many commits the disk has taken.
+    /// Returns how many commits the disk has taken.
     pub(crate) fn commits(&self) -> u64 {
         self.disk.commits()
     }
 
     /// A look at the clock.
-    pub(crate) fn look(&self) -> Result<Shown, String> {
+    pub(crate) fn look(&self) -> Result<ClockReading, String> {
         let status = self.process().engine.clock_status().map_err(|error| error.to_string())?;
-        Ok(Shown {
+        Ok(ClockReading {
             now_ms: status.now.millis(),
             trusted_ms: status.trusted.millis(),
             suspect: status.suspect.is_some(),
@@ -258,7 +258,7 @@ impl World {
         })
     }
 
-    /// The operator's word about a suspect clock.
+    /// Accepts or rejects a suspect clock.
     pub(crate) fn judge_clock(&self, accept: bool) -> Result<(), String> {
         let engine = &self.process().engine;
         let judged = if accept { engine.accept_clock() } else { engine.reject_clock() };
@@ -292,12 +292,12 @@ impl World {
         report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))
     }
 
-    /// How many dead items wait for the purge.
+    /// Returns how many expired items wait for the purge.
     pub(crate) fn backlog(&self) -> u64 {
         self.backlogs().iter().map(|(_, items, _)| items).sum()
     }
 
-    /// The last sequence.
+    /// Returns the last sequence.
     pub(crate) fn sequence(&self) -> u64 {
         self.process().engine.last_sequence()
     }
@@ -369,7 +369,7 @@ impl World {
                 items: Vec::new(),
                 figures: vec![(emptied.charge.0, emptied.range.lsn)],
                 left: Vec::new(),
-                touches: Vec::new(),
+                renewals: Vec::new(),
             },
             Err(answer) => Reply::plain(answer),
         }
@@ -399,8 +399,8 @@ impl World {
 
     /// Restarts the countdowns that a read has to restart; listings and checks do not.
     fn touched(&self, mut reply: Reply) -> Reply {
-        for touch in std::mem::take(&mut reply.touches) {
-            match self.process().engine.touch(&touch).map(engine::Touched::wait) {
+        for renewal in std::mem::take(&mut reply.renewals) {
+            match self.process().engine.renew(&renewal).map(engine::PendingRenewal::wait) {
                 Some(Ok(left)) => reply.left = vec![left],
                 Some(Err(error)) => reply.answer = answer_of(&error),
                 None => {}
@@ -410,7 +410,7 @@ impl World {
     }
 
     /// One operation through the handle of a container that is gone, if there is such a handle.
-    pub(crate) fn haunt(&self, name: &'static str, key: usize, change: &Change) -> Option<Reply> {
+    pub(crate) fn write_to_deleted(&self, name: &'static str, key: usize, change: &Change) -> Option<Reply> {
         let ghost = self.ghosts.get(name)?.clone();
         Some(self.change_through(&ghost, name, key, change, Countdown::Restart))
     }
@@ -480,7 +480,7 @@ impl World {
         &self,
         name: &'static str,
         filter: &Filter,
-        scope: Reachable,
+        scope: QueryScope,
         max_items: usize,
         continuation: Option<String>,
     ) -> Result<SeenPage, Answer> {
@@ -494,12 +494,13 @@ impl World {
         })
     }
 
-    /// What a query finds that makes one number of its items, or sorts them by their number: its rows, and its figures.
+    /// Returns what a query finds that makes one number of its items, or sorts them by their number: its rows, and its
+    /// figures.
     pub(crate) fn summary(
         &self,
         name: &'static str,
         filter: &Filter,
-        scope: Reachable,
+        scope: QueryScope,
     ) -> Result<(Vec<String>, String), Answer> {
         let condition = condition(filter).unwrap_or_else(|| "true".to_owned());
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
@@ -519,7 +520,7 @@ impl World {
         &self,
         name: &'static str,
         text: Option<&str>,
-        scope: Reachable,
+        scope: QueryScope,
         max_items: usize,
         continuation: Option<String>,
     ) -> Result<QueryPage, Answer> {
@@ -527,9 +528,9 @@ impl World {
         let query = text.map(|text| query::parse(text, &[], &query::Dialect::default())).transpose();
         let query = query.map_err(|error| Answer::Other(error.to_string()))?;
         let key = match scope {
-            Reachable::Everywhere => None,
-            Reachable::Key(key) => Some(body::partition_key(name, key)),
-            Reachable::Prefix => Some(body::key_prefix()),
+            QueryScope::Everywhere => None,
+            QueryScope::Key(key) => Some(body::partition_key(name, key)),
+            QueryScope::Prefix => Some(body::key_prefix()),
         };
         let request = QueryRequest {
             scope: Scope { key, range: None },
@@ -564,7 +565,7 @@ impl World {
         })
     }
 
-    /// Everything that can be seen. `ids` are read one by one besides.
+    /// Returns the visible state. `ids` are also read one by one.
     pub(crate) fn observe(&self, ids: &BTreeMap<&'static str, Vec<(usize, String)>>) -> Result<Seen, String> {
         let mut containers = BTreeMap::new();
         for name in CONTAINERS {
@@ -585,7 +586,7 @@ impl World {
         // Before anything is read: a read raises it to what the store has.
         let known_lsn = container.partitions[0].lsn();
         let page = self
-            .page(name, &Filter::All, Reachable::Everywhere, 1000, None)
+            .page(name, &Filter::All, QueryScope::Everywhere, 1000, None)
             .map_err(|answer| format!("{name}: the listing failed: {answer:?}"))?;
         if page.continuation.is_some() {
             return Err(format!("{name}: a small listing has a second page"));
@@ -610,17 +611,17 @@ impl World {
                 .map_err(|answer| format!("{name}: the feed failed: {answer:?}"))?,
             figures: page.figures,
             lsns: (known_lsn, self.stored_lsn(container)?),
-            wishes: self.wishes(name)?,
+            lifecycle_settings: self.lifecycle_settings(name)?,
         })
     }
 
-    /// The LSN of a container's only range, as the store has it.
+    /// Returns the LSN of a container's only range, as the store has it.
     fn stored_lsn(&self, container: &Container) -> Result<u64, String> {
         let page = self.process().engine.changes(container, &Scope::default(), &FeedStart::Now, 1);
         Ok(page.map_err(|error| error.to_string())?.range.lsn)
     }
 
-    /// Counts every entry in the store, dead or alive.
+    /// Counts every entry in the store, expired or live.
     pub(crate) fn raw(&self) -> Result<Raw, String> {
         let snapshot = self.process().store.snapshot().map_err(|error| error.to_string())?;
         let mut raw = Raw::default();
@@ -640,7 +641,7 @@ impl World {
         self.charges.set(charges);
     }
 
-    /// The digest of what is stored, and of all charges so far.
+    /// Returns the digest of what is stored, and of all charges so far.
     pub(crate) fn digest(&self) -> Result<Digest, String> {
         let mut digest = Digest::of_store(&*self.process().store)?;
         digest.add(self.charges.get().line().as_bytes());
@@ -660,14 +661,14 @@ impl World {
 impl Reply {
     fn plain(answer: Answer) -> Reply {
         let (items, figures) = (Vec::new(), Vec::new());
-        Reply { answer, items, figures, left: Vec::new(), touches: Vec::new() }
+        Reply { answer, items, figures, left: Vec::new(), renewals: Vec::new() }
     }
 
     fn of(name: &'static str, answer: Answer, outcomes: &[Outcome]) -> Reply {
         let mut reply = Reply::plain(answer);
         for outcome in outcomes {
             reply.figures.push((outcome.charge.0, outcome.range.lsn));
-            reply.touches.extend(outcome.touch.clone());
+            reply.renewals.extend(outcome.renewal.clone());
             let Some(item) = &outcome.item else { continue };
             reply.left.push(outcome.seconds_left);
             match seen_item(name, item) {
@@ -678,14 +679,14 @@ impl Reply {
         reply
     }
 
-    /// The stamps of what was written, in order.
+    /// Returns the stamps of what was written, in order.
     pub(crate) fn stamps(&self) -> Vec<Stamp> {
         let written = self.items.iter().filter(|(answer, _)| answer.is_write());
         written.map(|(_, item)| item.stamp.clone()).collect()
     }
 }
 
-/// A filter as a query's condition.
+/// Returns a filter as a query's condition.
 fn condition(filter: &Filter) -> Option<String> {
     match filter {
         Filter::All => None,

@@ -1,12 +1,12 @@
-//! What owners and operators do: holds, wishes, forecasts, and the purge on demand.
+//! Requests of owners and operators: holds, settings, forecasts, and the purge on demand.
 
-use engine::{Holder, Interval, ItemAddress, PurgeReport, Tally};
+use engine::{Interval, ItemAddress, Owner, PurgeReport, Tally};
 
 use super::evidence::directory;
 use super::translate::{answer_of, container_answer, engine_consent, engine_default_ttl};
 use super::{Purging, Reply, World};
 use crate::body;
-use crate::model::{Answer, Consent, DefaultTtl, Evidence, Wish};
+use crate::model::{Answer, Consent, DefaultTtl, Evidence, SettingChange};
 use crate::operation::{CONTAINERS, KEYS};
 
 const REASON: &str = "a case";
@@ -17,7 +17,7 @@ pub(crate) type Figures = (u64, u64);
 /// A forecast as the engine made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenForecast {
-    /// Dead and not purged.
+    /// Expired and not purged.
     pub(crate) overdue: Figures,
     /// By interval.
     pub(crate) intervals: Vec<Figures>,
@@ -25,13 +25,13 @@ pub(crate) struct SeenForecast {
     pub(crate) later: Figures,
     /// Never.
     pub(crate) never: Figures,
-    /// Whether nobody is counted twice.
+    /// Whether no item is counted twice.
     pub(crate) exact: bool,
 }
 
-/// What an owner has asked for, as it is stored.
+/// The stored settings of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SeenWishes {
+pub(crate) struct SeenSettings {
     /// Whether the container is held.
     pub(crate) hold: bool,
     /// How long its feed of all versions is kept.
@@ -40,31 +40,31 @@ pub(crate) struct SeenWishes {
     pub(crate) guard: Option<u32>,
     /// What countdowns are counted from: a property, names of instants, reads.
     pub(crate) countings: (bool, bool, bool),
-    /// Whether its dead are archived, and recorded.
+    /// Whether its expired items are archived, and recorded.
     pub(crate) evidence: Vec<Evidence>,
     /// The items that are held one by one.
     pub(crate) held: Vec<(usize, String)>,
 }
 
 impl World {
-    /// An owner asks for something.
-    pub(crate) fn wish(&self, name: &'static str, wish: Wish, consent: Consent) -> Reply {
-        let changed = self.holder(name).and_then(|holder| {
-            self.process().engine.change_lifecycle_with(&holder, engine_consent(consent), |lifecycle| {
+    /// Changes a setting.
+    pub(crate) fn wish(&self, name: &'static str, wish: SettingChange, consent: Consent) -> Reply {
+        let changed = self.owner(name).and_then(|owner| {
+            self.process().engine.change_lifecycle_with(&owner, engine_consent(consent), |lifecycle| {
                 match wish {
-                    Wish::Feed(minutes) => lifecycle.history_minutes = minutes,
-                    Wish::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
-                    Wish::Guard(share) => lifecycle.max_instant_expiry = share,
-                    Wish::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
-                    Wish::Evidence(Evidence::Archive, wished) => {
+                    SettingChange::Feed(minutes) => lifecycle.history_minutes = minutes,
+                    SettingChange::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
+                    SettingChange::Guard(share) => lifecycle.max_instant_expiry = share,
+                    SettingChange::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
+                    SettingChange::Evidence(Evidence::Archive, wished) => {
                         lifecycle.archive = wished.then(|| directory(name));
                     }
-                    Wish::Absolute(absolute) => {
+                    SettingChange::Absolute(absolute) => {
                         let path = || document::Path::parse("/gone").expect("a path");
                         lifecycle.expire_at_path = absolute.then(path);
                     }
-                    Wish::Sliding(sliding) => lifecycle.sliding = sliding,
-                    Wish::Evidence(Evidence::Record, wished) => lifecycle.deletion_record = wished,
+                    SettingChange::Sliding(sliding) => lifecycle.sliding = sliding,
+                    SettingChange::Evidence(Evidence::Record, wished) => lifecycle.deletion_record = wished,
                 }
             })
         });
@@ -76,25 +76,25 @@ impl World {
 
     /// Holds an item, or lifts its hold.
     pub(crate) fn hold_item(&self, name: &'static str, key: usize, id: &str, hold: bool) -> Reply {
-        let holder = match self.holder(name) {
-            Ok(holder) => holder,
+        let owner = match self.owner(name) {
+            Ok(owner) => owner,
             Err(error) => return Reply::plain(container_answer(&error)),
         };
         let item = ItemAddress::Id(body::partition_key(name, key), id.to_owned());
         let engine = &self.process().engine;
         let changed =
-            if hold { engine.hold_item(&holder, &item, REASON) } else { engine.lift_item(&holder, &item) };
+            if hold { engine.hold_item(&owner, &item, REASON) } else { engine.lift_item(&owner, &item) };
         match changed {
             Ok(()) => Reply::plain(Answer::Changed),
             Err(error) => Reply::plain(answer_of(&error)),
         }
     }
 
-    /// What an owner has asked for.
-    pub(crate) fn wishes(&self, name: &'static str) -> Result<SeenWishes, String> {
-        let holder = self.holder(name).map_err(|error| error.to_string())?;
-        let lifecycle = holder.lifecycle();
-        let items = self.process().engine.held_items(&holder, None).map_err(|error| error.to_string())?;
+    /// Returns the settings of a container.
+    pub(crate) fn lifecycle_settings(&self, name: &'static str) -> Result<SeenSettings, String> {
+        let owner = self.owner(name).map_err(|error| error.to_string())?;
+        let lifecycle = owner.lifecycle();
+        let items = self.process().engine.held_items(&owner, None).map_err(|error| error.to_string())?;
         let mut held = Vec::new();
         for item in items {
             let ItemAddress::Id(key, id) = item.address else {
@@ -106,7 +106,7 @@ impl World {
             held.push((key, id));
         }
         held.sort();
-        Ok(SeenWishes {
+        Ok(SeenSettings {
             hold: lifecycle.hold.is_some(),
             feed: lifecycle.history_minutes,
             guard: lifecycle.max_instant_expiry,
@@ -125,27 +125,28 @@ impl World {
         })
     }
 
-    /// What another `defaultTtl` would kill at once: those who live, and those of them who would die.
+    /// Returns what another `defaultTtl` would expire at once: the number of live items, and of those that would
+    /// expire.
     pub(crate) fn dry_run(
         &self,
         name: &'static str,
         default_ttl: DefaultTtl,
     ) -> Result<(Figures, Figures), Answer> {
-        let holder = self.holder(name).map_err(|error| container_answer(&error))?;
+        let owner = self.owner(name).map_err(|error| container_answer(&error))?;
         let Some(default_ttl) = engine_default_ttl(default_ttl) else { return Err(Answer::BadTtl) };
-        let run = self.process().engine.dry_run(&holder, default_ttl).map_err(|error| answer_of(&error))?;
-        Ok((figures(run.living), figures(run.dying.tally)))
+        let run = self.process().engine.dry_run(&owner, default_ttl).map_err(|error| answer_of(&error))?;
+        Ok((figures(run.living), figures(run.expiring.tally)))
     }
 
-    /// Who dies when.
+    /// Returns a forecast.
     pub(crate) fn forecast(
         &self,
         name: &'static str,
         interval: Interval,
         count: usize,
     ) -> Result<SeenForecast, String> {
-        let holder = self.holder(name).map_err(|error| error.to_string())?;
-        let forecast = self.process().engine.forecast(&holder, interval, count);
+        let owner = self.owner(name).map_err(|error| error.to_string())?;
+        let forecast = self.process().engine.forecast(&owner, interval, count);
         let forecast = forecast.map_err(|error| error.to_string())?;
         Ok(SeenForecast {
             overdue: figures(forecast.overdue),
@@ -161,7 +162,7 @@ impl World {
         self.process().engine.pause_purge(paused);
     }
 
-    /// The purge of one container, or of all, on an operator's demand.
+    /// Runs the purge of one container, or of all, on demand.
     pub(crate) fn purge_now(
         &self,
         of: Option<&'static str>,
@@ -170,23 +171,23 @@ impl World {
         if self.purging == Purging::Off {
             return self.look().map(|_| None);
         }
-        let holder = of.map(|name| self.holder(name)).transpose().map_err(|error| error.to_string())?;
-        let report = self.process().engine.purge_at_once(holder.as_ref(), limit);
+        let owner = of.map(|name| self.owner(name)).transpose().map_err(|error| error.to_string())?;
+        let report = self.process().engine.purge_at_once(owner.as_ref(), limit);
         report.map(Some).map_err(|error| error.to_string())
     }
 
-    /// How many dead items of each container wait for the purge, and for how long the oldest has.
+    /// Returns how many expired items of each container wait for the purge, and for how long the oldest has.
     pub(crate) fn backlogs(&self) -> Vec<(&'static str, u64, Option<u64>)> {
         let figures = |name: &'static str| {
-            let holder = self.holder(name).ok()?;
-            let figures = self.process().engine.purge_figures(&holder).ok()?;
-            Some((name, figures.backlog.items, figures.oldest_death.map(storage::Time::millis)))
+            let owner = self.owner(name).ok()?;
+            let figures = self.process().engine.purge_figures(&owner).ok()?;
+            Some((name, figures.backlog.items, figures.oldest_expiry.map(storage::Time::millis)))
         };
         CONTAINERS.into_iter().filter_map(figures).collect()
     }
 
-    pub(super) fn holder(&self, name: &str) -> engine::Result<Holder> {
-        self.current(name).map(Holder::Container)
+    pub(super) fn owner(&self, name: &str) -> engine::Result<Owner> {
+        self.current(name).map(Owner::Container)
     }
 }
 

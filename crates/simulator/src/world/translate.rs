@@ -1,4 +1,4 @@
-//! The model's words for what the engine takes and gives.
+//! Conversion between the types of the model and of the engine.
 
 use document::{Document, ItemNumber, ItemRid, Value, parse_json};
 use engine::definition::ContainerDefinition;
@@ -10,7 +10,8 @@ use crate::body;
 use crate::model::{Answer, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
 use crate::operation::CONTAINERS;
 
-/// What kind of thing an entry is. Counters are told apart by the byte after the partition: hands stay when all else has gone.
+/// Returns what kind of thing an entry is. Counters are told apart by the byte after the partition: purge cursors stay when
+/// all else is removed.
 pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
     match (keyspace, key.first(), key.get(4)) {
         (Keyspace::Counter, _, Some(0x10)) => "total",
@@ -37,7 +38,7 @@ pub(crate) fn seen_item(name: &str, item: &engine::Item) -> Result<SeenItem, Str
     })
 }
 
-/// An item out of the JSON of a query's row.
+/// Returns an item out of the JSON of a query's row.
 pub(crate) fn seen_row(name: &str, row: &[u8]) -> Result<SeenItem, String> {
     let mut item = parse_json(row).map_err(|error| error.to_string())?;
     let members = item.as_object_mut().ok_or("a row is no item")?;
@@ -69,7 +70,7 @@ pub(crate) fn seen_default_ttl(container: &Container) -> DefaultTtl {
     }
 }
 
-/// None for what T4 refuses.
+/// Returns the engine's value; none for values that T4 refuses.
 pub(crate) fn engine_default_ttl(default_ttl: DefaultTtl) -> Option<engine::DefaultTtl> {
     match default_ttl {
         DefaultTtl::Off => Some(engine::DefaultTtl::Off),
@@ -196,7 +197,7 @@ pub(crate) fn answer_of(error: &Error) -> Answer {
     }
 }
 
-/// An error about the container itself: there "not found" means the container.
+/// Returns an error about the container itself: there "not found" means the container.
 pub(crate) fn container_answer(error: &Error) -> Answer {
     match answer_of(error) {
         Answer::NotFound => Answer::NoContainer,

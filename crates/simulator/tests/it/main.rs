@@ -1,7 +1,7 @@
 //! Some seeds with assertions on, and that a seed always takes the same way. The thousands, and that they reach every situation,
 //! are for the program, which is optimised.
 
-use simulator::steady::{self, Load};
+use simulator::steady::{self, UserLoad};
 use simulator::{digest_seed, trace_seed};
 
 const SEEDS: u64 = 20;
@@ -51,7 +51,7 @@ fn different_seeds_go_different_ways() {
 #[test]
 fn t20_the_backlog_is_bounded_under_steady_load() {
     for seed in 0..3 {
-        let load = Load::of_seed(seed);
+        let load = UserLoad::of_seed(seed);
         let waited = steady::run(load, 90).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         // At most what was inserted a ttl before the end can have been removed, and most of it must have been.
         assert!(waited.purged as f64 > load.inserts * 60.0, "seed {seed}: {load:?}, {waited:?}");
@@ -60,7 +60,7 @@ fn t20_the_backlog_is_bounded_under_steady_load() {
 
 #[test]
 fn t20_a_stream_beyond_what_is_granted_is_noticed_by_the_check() {
-    let load = Load { inserts: 400.0, writing: 0.9, idle_processors: 0.0 };
+    let load = UserLoad { inserts: 400.0, writing: 0.9, idle_processors: 0.0 };
     let found = steady::run(load, 90).expect_err("a quarter of the writer's time removes 100 a second");
     assert!(found.contains("living"), "{found}");
 }

@@ -1,7 +1,7 @@
 //! Backups: a store at one snapshot as a stream of bytes, and such a stream read back.
 //!
 //! ```text
-//!   "bolide backup 1\n"                                        who reads the first line knows what it is
+//!   "bolide backup 1\n"                                        identifies the file to a reader
 //!   frame: kind u8, length u32, payload, CRC-32 u32            all numbers little-endian; the CRC is of all before it
 //!     1 head   time u64 (ms), store record (85 bytes)          once, first
 //!     2 data   keyspace u8, then entries                       keyspaces and keys in order, no key twice
@@ -12,8 +12,8 @@
 //! The CRC of a frame says where a damaged file is damaged, the SHA-256 that it is the whole of what was written. Nothing of
 //! it depends on the kind of store; a backup of a memory store is restored into a directory as any other.
 //!
-//! The clock's bound in the record is the time of the backup (T13): the restored store goes on from there, or from the wall
-//! clock if that is later, and what was dead at that time is dead for ever.
+//! The clock's bound in the record is the time of the backup (T13): the restored store continues from there, or from
+//! the wall clock if that is later, so whatever had expired by then stays expired.
 
 mod reader;
 mod writer;
@@ -26,29 +26,29 @@ use sha2::{Digest, Sha256};
 use crate::record::StoreRecord;
 use crate::{Keyspace, Read, Result, Time};
 
-/// The first line.
+/// The first line of a backup.
 const MAGIC: &[u8; 16] = b"bolide backup 1\n";
 const HEAD: u8 = 1;
 const DATA: u8 = 2;
 const END: u8 = 3;
-/// Kind and length before a payload, and the CRC behind it.
+/// The kind and length before a payload, and the CRC after it.
 const FRAME_HEAD: usize = 1 + 4;
 const CRC_BYTES: usize = 4;
-/// A frame of data is full beyond this; only a single entry makes a larger one.
+/// The payload size beyond which a data frame is full; only a single large entry makes a larger one.
 const PIECE_BYTES: usize = 256 << 10;
-/// No frame is larger.
+/// The largest frame accepted.
 const FRAME_MAX: usize = PIECE_BYTES + crate::MAX_KEY_BYTES + crate::MAX_VALUE_BYTES + 64;
 
-/// What a backup says of itself.
+/// The description in the head of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupInfo {
-    /// The time of the store when it was taken.
+    /// The store's time when the backup was taken.
     pub time: Time,
-    /// By how much the test clock was moved.
+    /// How far the test clock had been advanced.
     pub advanced_ms: u64,
     /// Whether the clock was suspect.
     pub clock_is_suspect: bool,
-    /// The last sequence in it.
+    /// The last sequence in the backup.
     pub sequence: u64,
     record: StoreRecord,
 }
@@ -64,13 +64,13 @@ impl BackupInfo {
         }
     }
 
-    /// The record of the store that is made of it.
+    /// Returns the record for the store that is restored from this backup.
     pub(crate) fn record(&self) -> &StoreRecord {
         &self.record
     }
 }
 
-/// What a backup, or a store, holds: how many entries, and one hash of all of them.
+/// The contents of a backup or a store: the number of entries, and one hash over all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Entries of each keyspace, in the order of [`Keyspace::ALL`].
@@ -80,7 +80,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Reads all that is in a snapshot.
+    /// Reads every entry of a snapshot.
     pub fn of(reader: &dyn Read, mut seen: impl FnMut(u64)) -> Result<Self> {
         let mut sum = Sum::default();
         for keyspace in Keyspace::ALL {
@@ -93,13 +93,13 @@ impl Contents {
         Ok(sum.finish())
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn total(&self) -> u64 {
         self.entries.iter().sum()
     }
 }
 
-/// Contents that are being counted.
+/// Contents while they are being counted.
 #[derive(Clone, Default)]
 struct Sum {
     entries: [u64; Keyspace::ALL.len()],
@@ -120,7 +120,7 @@ impl Sum {
     }
 }
 
-/// The two lengths before an entry.
+/// Returns the two lengths before an entry.
 fn entry_head(key: &[u8], value: &[u8]) -> [u8; 6] {
     let [k0, k1] = (key.len() as u16).to_le_bytes();
     let [v0, v1, v2, v3] = (value.len() as u32).to_le_bytes();

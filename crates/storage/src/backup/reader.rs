@@ -1,4 +1,4 @@
-//! A backup read back, every byte of it judged.
+//! Reads and verifies a backup.
 
 use std::io::{self, Read as _};
 
@@ -9,19 +9,19 @@ use super::{BackupInfo, CRC_BYTES, Contents, DATA, END, FRAME_HEAD, FRAME_MAX, H
 use crate::record::StoreRecord;
 use crate::{Error, Keyspace, MAX_VALUE_BYTES, Result, Time};
 
-/// Goes through a backup. What it has given is what was written, up to there; that it is all of it is known at the end.
+/// A reader of a backup. Every entry it returns is verified; that the backup is complete is known only at its end.
 pub struct BackupReader<R> {
     source: R,
     info: BackupInfo,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     at: u64,
     hash: Sha256,
     sum: Sum,
-    /// What is left of the present frame.
+    /// The rest of the current frame.
     frame: Option<(Keyspace, Bytes)>,
-    /// The last key that was given.
+    /// The last key returned.
     last: Option<(Keyspace, Bytes)>,
-    /// Known once everything was read.
+    /// Set once everything has been read.
     contents: Option<Contents>,
 }
 
@@ -31,7 +31,7 @@ impl<R: io::Read> BackupReader<R> {
         let mut magic = [0; MAGIC.len()];
         read_exactly(&mut source, &mut magic, 0)?;
         if magic != *MAGIC {
-            return Err(wrong(0, "it is no backup, or one of another version of Bolide"));
+            return Err(wrong(0, "it is not a backup, or from another version of Bolide"));
         }
         let mut reader = Self {
             source,
@@ -46,24 +46,24 @@ impl<R: io::Read> BackupReader<R> {
         let start = reader.at;
         let (kind, mut payload) = reader.next_frame()?;
         if kind != HEAD || payload.len() < 8 {
-            return Err(wrong(start, "it has no head"));
+            return Err(wrong(start, "it has no head frame"));
         }
         let time = Time::from_millis(payload.get_u64_le());
         reader.info = BackupInfo::new(time, StoreRecord::decode(&payload)?);
         Ok(reader)
     }
 
-    /// What it says of itself.
+    /// Returns the description in the head.
     pub fn info(&self) -> &BackupInfo {
         &self.info
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes read so far.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next entry; none when all were given and the end has confirmed them.
+    /// Returns the next entry, or `None` after the last one, once the end frame has confirmed all of them.
     pub fn next_entry(&mut self) -> Result<Option<(Keyspace, Bytes, Bytes)>> {
         loop {
             if self.contents.is_some() {
@@ -78,17 +78,16 @@ impl<R: io::Read> BackupReader<R> {
             match kind {
                 DATA => {
                     let keyspace = payload.try_get_u8().ok().and_then(|n| Keyspace::ALL.get(usize::from(n)));
-                    let keyspace =
-                        keyspace.ok_or_else(|| wrong(start, "it names a keyspace that there is none of"))?;
+                    let keyspace = keyspace.ok_or_else(|| wrong(start, "it names an unknown keyspace"))?;
                     self.frame = Some((*keyspace, payload));
                 }
                 END => self.end(start, before, &payload)?,
-                _ => return Err(wrong(start, "a frame of no known kind")),
+                _ => return Err(wrong(start, "a frame of unknown kind")),
             }
         }
     }
 
-    /// What it holds; none before everything was read.
+    /// Returns what the backup holds, or `None` before all of it has been read.
     pub fn contents(&self) -> Option<&Contents> {
         self.contents.as_ref()
     }
@@ -116,7 +115,7 @@ impl<R: io::Read> BackupReader<R> {
         Ok((keyspace, key, value))
     }
 
-    /// The end of the backup: all was read, and nothing follows.
+    /// Checks the end frame: everything was read, and nothing follows.
     fn end(&mut self, start: u64, before: Sha256, payload: &[u8]) -> Result<()> {
         let contents = std::mem::take(&mut self.sum).finish();
         let mut expected = vec![Keyspace::ALL.len() as u8];
@@ -126,12 +125,12 @@ impl<R: io::Read> BackupReader<R> {
         let hash: [u8; 32] = before.finalize().into();
         expected.extend_from_slice(&hash);
         if payload != expected {
-            return Err(wrong(start, "its end does not belong to what stands before it"));
+            return Err(wrong(start, "its end frame does not match its contents"));
         }
         let mut more = [0];
         let follows = self.source.read(&mut more).map_err(|error| Error::io("read the backup", &error))?;
         if follows > 0 {
-            return Err(wrong(self.at, "something follows its end"));
+            return Err(wrong(self.at, "data follows its end"));
         }
         self.contents = Some(contents);
         Ok(())
@@ -144,9 +143,9 @@ impl<R: io::Read> BackupReader<R> {
         let [kind, l0, l1, l2, l3] = head;
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         if length > FRAME_MAX {
-            return Err(wrong(start, "a frame is longer than any can be"));
+            return Err(wrong(start, "a frame exceeds the maximum length"));
         }
-        // Memory for what is there, not for what is promised.
+        // Allocate for the bytes that arrive, not for the length announced.
         let mut payload = Vec::new();
         let wanted = (length + CRC_BYTES) as u64;
         let read = io::Read::take(&mut self.source, wanted).read_to_end(&mut payload);
@@ -158,7 +157,7 @@ impl<R: io::Read> BackupReader<R> {
         crc.update(&head);
         crc.update(&payload[..length]);
         if crc.finalize().to_le_bytes() != payload[length..] {
-            return Err(wrong(start, "a checksum does not belong to its bytes"));
+            return Err(wrong(start, "a checksum does not match"));
         }
         self.hash.update(head);
         self.hash.update(&payload);
@@ -176,7 +175,7 @@ fn read_exactly(source: &mut impl io::Read, buffer: &mut [u8], at: u64) -> Resul
 }
 
 fn ends_early(at: u64) -> Error {
-    wrong(at, "it ends within what begins here")
+    wrong(at, "it ends in the middle of what begins here")
 }
 
 fn wrong(at: u64, what: &str) -> Error {

@@ -1,4 +1,4 @@
-//! A snapshot turned into the bytes of a backup, piece by piece.
+//! Encodes a snapshot as the bytes of a backup, piece by piece.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use crate::clock::{ClockRecord, RecordedSuspicion};
 use crate::record::StoreRecord;
 use crate::{ClockStatus, Direction, KeyRange, Keyspace, Result, Snapshot, Suspicion, Time};
 
-/// A backup on its way out. It keeps its snapshot open until it is dropped, and with it everything that was removed since: a
+/// A backup being written. It keeps its snapshot open until it is dropped, and with it everything removed since then: a
 /// scrub (T24) waits for it.
 pub struct Backup {
     snapshot: Arc<dyn Snapshot>,
     info: BackupInfo,
     stage: Stage,
-    /// Of all bytes so far.
+    /// The hash over all bytes so far.
     hash: Sha256,
     sum: Sum,
 }
 
 enum Stage {
     Head,
-    /// The next keyspace, and the last key that was written of it.
+    /// The next keyspace, and the last key written of it.
     Data(usize, Option<Bytes>),
     Done,
 }
 
 impl Backup {
-    /// A backup of a snapshot, whose record is `record`, at a time for which it holds.
+    /// Creates a backup of a snapshot with this record, at a time for which the snapshot holds.
     pub(crate) fn new(snapshot: Arc<dyn Snapshot>, mut record: StoreRecord, clock: &ClockStatus) -> Self {
         let raw = |time: Time| time.minus_millis(clock.advanced_ms);
         let suspicion = |Suspicion { leap, .. }| RecordedSuspicion { leap, trusted: raw(clock.trusted) };
-        // Without the boot, so that a restored store shows no time before that of the backup, and without what an operator has
-        // accepted of this machine's clock.
+        // Without the boot, so that a restored store shows no time before that of the backup, and without the clock
+        // offset that the operator accepted on this machine.
         record.clock = ClockRecord {
             bound: raw(clock.now),
             advanced_ms: clock.advanced_ms,
@@ -45,12 +45,12 @@ impl Backup {
         Self { snapshot, info, stage: Stage::Head, hash: Sha256::new(), sum: Sum::default() }
     }
 
-    /// What it says of itself.
+    /// Returns the description in the head.
     pub fn info(&self) -> &BackupInfo {
         &self.info
     }
 
-    /// The next bytes; none behind the last.
+    /// Returns the next bytes, or `None` after the last.
     pub fn next_piece(&mut self) -> Result<Option<Bytes>> {
         let piece = match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Head => {
@@ -66,7 +66,7 @@ impl Backup {
         Ok(Some(piece.into()))
     }
 
-    /// The next entries of one keyspace; the end if there are none.
+    /// Encodes the next entries of one keyspace, or the end frame if none are left.
     fn data(&mut self, mut number: usize, mut last: Option<Bytes>) -> Result<Vec<u8>> {
         while let Some(&keyspace) = Keyspace::ALL.get(number) {
             let mut payload = vec![keyspace.number() as u8];

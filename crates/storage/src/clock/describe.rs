@@ -1,36 +1,37 @@
-//! The clock's state in words: one place, so that tools, explorer, log and admin API say the same (T34).
+//! Texts that describe the clock's state, in one place so that tools, explorer, log and admin API agree (T34).
 
 use super::{ClockStatus, Leap};
 use std::fmt::{self, Display, Formatter};
 
-/// A distance between shown time and the system clock below this is no news: commits and the scheduler cause it.
+/// The offset between shown time and system clock below which the two count as in step: commits and the scheduler cause
+/// that much.
 const NEGLIGIBLE_MS: u64 = 100;
 
-/// A suspect clock that is less than this from where it should be has come back: the distance is not that of the leap.
+/// The offset below which a suspect clock counts as having come back: a larger one is that of the leap.
 const CAME_BACK_MS: u64 = 60_000;
 
-/// How far shown time is from the machine's wall clock, and what becomes of that.
+/// The offset of shown time from the machine's wall clock, and whether it is shrinking.
 ///
-/// Its text is for people: `12.4 s ahead of the system clock, slowing down until they agree`.
+/// Its `Display` is meant for people: `12.4 s ahead of the system clock, slowing down until they agree`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
     ahead_ms: i64,
     /// Whether time runs slower until the wall clock has caught up.
     slowing: bool,
-    /// Whether a test clock was moved, which is not part of the offset.
+    /// Whether a test clock was advanced, which is not part of the offset.
     advanced: bool,
 }
 
 impl ClockOffset {
-    /// From here on the log warns and the explorer has a badge: `_ts` and `ttl` count in whole seconds.
+    /// The offset above which the log warns and the explorer shows a badge: `_ts` and `ttl` count whole seconds.
     pub const NOTEWORTHY_MS: u64 = 1_000;
 
-    /// Milliseconds by which shown time is ahead of the wall clock; negative if it is behind.
+    /// Returns the milliseconds by which shown time is ahead of the wall clock; negative if it is behind.
     pub fn ahead_ms(self) -> i64 {
         self.ahead_ms
     }
 
-    /// Whether the offset is so large that users see it.
+    /// Returns whether the offset is large enough for users to notice.
     pub fn is_noteworthy(self) -> bool {
         self.ahead_ms.unsigned_abs() > Self::NOTEWORTHY_MS
     }
@@ -51,7 +52,7 @@ impl Display for ClockOffset {
 }
 
 impl Leap {
-    /// Its name in the admin API.
+    /// Returns the name used by the admin API.
     pub fn name(self) -> &'static str {
         match self {
             Leap::Running => "running",
@@ -62,12 +63,12 @@ impl Leap {
 }
 
 impl ClockStatus {
-    /// The offset of shown time, without the test clock's advance.
+    /// Returns the offset of shown time, without the test clock's advance.
     pub fn offset(&self) -> ClockOffset {
         ClockOffset { ahead_ms: self.ahead_ms, slowing: self.slewing, advanced: self.advanced_ms > 0 }
     }
 
-    /// Why the clock is suspect, as a clause: `while the server ran, the system clock leapt 2 h ahead`.
+    /// Returns why the clock is suspect, as a clause: `while the server ran, the system clock leapt 2 h ahead`.
     pub fn suspicion(&self) -> Option<String> {
         let suspicion = self.suspect?;
         let (ahead, is_ahead) = (Span(suspicion.ahead_ms), suspicion.ahead_ms >= CAME_BACK_MS);
@@ -93,7 +94,7 @@ impl ClockStatus {
         })
     }
 
-    /// Where the system clock is now, for one that has come back since it became suspect.
+    /// Describes where the system clock is now, for a clock that has come back since it became suspect.
     fn present(&self) -> String {
         let distance_ms = self.ahead_ms.unsigned_abs();
         if distance_ms <= ClockOffset::NOTEWORTHY_MS {
@@ -104,7 +105,7 @@ impl ClockStatus {
     }
 }
 
-/// A span as people write it: tenths of a second below a minute, else its two largest units.
+/// A span for people: tenths of a second below a minute, otherwise the two largest units.
 struct Span(u64);
 
 impl Display for Span {

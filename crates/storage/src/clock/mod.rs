@@ -1,13 +1,13 @@
-//! The guarded clock (T13, T29, T34): a time that never goes back, not over a crash either, never leaps unnoticed and is
-//! never ahead of the machine's for good.
+//! The guarded clock (T13, T29, T34): a time that never goes back, not even over a crash, never leaps unnoticed and
+//! never stays ahead of the machine's.
 //!
-//! **Two clocks of the machine.** The wall clock says what time it is, and may be wrong, step or be set back. The boot-time
-//! clock says how much time has passed since the machine started, suspends included; within one boot it does not go back.
-//! A boot has an id, which distinguishes a restart of the process within it from a restart of the machine.
+//! **Two clocks of the machine.** The wall clock tells the time of day, and may be wrong, step or be set back. The
+//! boot-time clock tells how much time has passed since the machine started, suspends included; within one boot it does
+//! not go back. A boot has an id, which distinguishes a restart of the process from a restart of the machine.
 //!
-//! **The record.** What is shown must survive a crash, and a commit for every look would cost too much. So the store keeps a
-//! record with a *bound* (a lease of two seconds from the last renewal) and a point of a *line* (raw time at a boot time of
-//! a boot), and shows nothing beyond the limit of both:
+//! **The record.** Shown time must survive a crash, and a commit for every reading would cost too much. So the store
+//! keeps a record with a *bound* (a lease of two seconds from the last renewal) and a point of a *line* (raw time at a
+//! boot time of a boot), and shows no time beyond the limit that follows from both:
 //!
 //! ```text
 //!   raw time
@@ -20,37 +20,37 @@
 //!     +------------------ boot time                 in another boot from the bound
 //! ```
 //!
-//! Small steps of the wall clock fit into the 100 ms. A larger step forward lies beyond the limit: the callers wait until a
-//! record that covers it is durable, and then it is shown. That is why a crash within a boot loses nothing: the line alone
-//! would (at boot time 100 the record shows T with bound T+10; at 103 the wall clock steps by 5 and T+8 is shown; after a
-//! crash the line says T+4 at 104), and the bound alone puts time ahead by a lease with every crash.
+//! Small steps of the wall clock fit into the 100 ms. A larger step forward lies beyond the limit: callers wait until a
+//! record that covers it is durable, and then it is shown. That is why a crash within a boot loses nothing. The line
+//! alone would (at boot time 100 the record shows T with bound T+10; at 103 the wall clock steps by 5 and T+8 is shown;
+//! after a crash the line says T+4 at 104), and the bound alone would put time ahead by a lease with every crash.
 //!
-//! A renewal is asked for with less than half of the lease left, without waiting; every commit may carry one, and a
-//! transaction's time may lie beyond the limit, because its outcome is seen only after the commit that also raises it. A
-//! store without requests writes nothing.
+//! A renewal is requested when less than half of the lease is left, without waiting for it; every commit may carry one.
+//! A transaction's time may lie beyond the limit, because its outcome becomes visible only after the commit that also
+//! raises the limit. A store without requests writes nothing.
 //!
 //! | subject | file |
 //! |---|---|
 //! | the record and its limit | `record.rs` |
-//! | where a start goes on from | `start.rs` |
+//! | where time continues after a start | `start.rs` |
 //! | following, slewing, suspicion, renewal | `running.rs` |
 //! | nine tenths of a rate, exactly | `slew.rs` |
 //! | the machine's clocks | `wall.rs`, `real.rs` |
-//! | the state in words | `describe.rs` |
+//! | texts that describe the state | `describe.rs` |
 //!
 //! **Suspicion.** A wall clock that gets ahead of the boot-time clock by more than `max_clock_jump` is not followed
 //! (running leap), nor is one that is behind the time shown by more than that (behind): time goes on at full rate. A start
 //! that finds it more than `max_start_gap` past the last known time shows the wall clock's time, so that what may have
 //! expired is hidden, while the *trusted* time goes on from the last known one and says what may be destroyed (start leap).
-//! In each case the clock is suspect and nothing is destroyed until an operator accepts or rejects the wall clock's word.
-//! A wall clock that comes back by itself does not end a suspicion, since nothing tells which of its words was wrong. An
-//! accepted offset is kept in the record; a rejected one as long as the process: a wall clock still wrong at the next
-//! start is judged anew.
+//! In each case the clock is suspect and nothing is destroyed until the operator accepts or rejects the wall clock. A
+//! wall clock that comes back by itself does not end a suspicion, since either of its readings may have been the wrong
+//! one. An accepted offset is kept in the record; a rejected one lasts as long as the process: a wall clock that is
+//! still wrong at the next start is judged again.
 //!
-//! **A pending commit holds time.** All transactions of a commit have one time, and until the commit is visible no later
-//! one is shown. Else a reader could take an item for expired by the running time which a write of an instant before, visible
-//! an instant later, has kept alive (T13). So what is shown lags by at most the time of a commit. If the commit fails, its
-//! outcome is unknown and recovery may replay it: time stays where it is until the store is opened again.
+//! **A pending commit holds time.** All transactions of a commit have one time, and until the commit is visible no
+//! later time is shown. Otherwise a reader could treat an item as expired although a write an instant earlier, visible
+//! an instant later, has kept it alive (T13). So shown time lags by at most the duration of a commit. If the commit
+//! fails, its outcome is unknown and recovery may replay it: time stands still until the store is opened again.
 //!
 //! All this is in *raw* time; the test clock's advance (T29) is added when a time is shown.
 
@@ -72,7 +72,7 @@ pub use describe::ClockOffset;
 pub use options::{ClockOptions, TestClock};
 pub use real::RealClock;
 pub(crate) use record::{BootLine, ClockRecord, RecordedSuspicion};
-pub(crate) use running::Turn;
+pub(crate) use running::ClockDecision;
 pub(crate) use status::Moment;
 pub use status::{ClockStatus, Leap, Suspicion};
 pub use wall::{BootId, ManualClock, WallClock};
@@ -83,12 +83,12 @@ use record::Boot;
 use running::State;
 use std::sync::Arc;
 
-/// How far ahead of the shown time the persisted bound lies at most. Time is at most so much ahead after a power loss, and a
-/// store that is in use renews its lease twice in that time.
+/// The lease: how far the persisted bound lies ahead of shown time at most, and so how far time may be ahead after a
+/// power loss. A store in use renews its lease twice in that time.
 const LEASE_MS: u64 = 2_000;
-/// A lease with less than this left is renewed.
+/// The rest of a lease below which it is renewed.
 const RENEW_MS: u64 = LEASE_MS / 2;
-/// How far shown time may lie beyond the recorded line: room for a wall clock that is steered a little faster.
+/// How far shown time may lie beyond the recorded line: slack for a wall clock that runs a little fast.
 const SLACK_MS: u64 = 100;
 
 /// A request that changes the durable record.
@@ -101,16 +101,16 @@ pub(crate) enum Command {
     Close,
 }
 
-/// What a look at the clock gives.
+/// The result of reading the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// The time, and whether the caller should ask for a renewal (once per renewal).
+pub(crate) enum ClockReading {
+    /// The time, and whether the caller should request a renewal (once per renewal).
     Shown { status: ClockStatus, renew: bool },
     /// The time lies beyond the limit: a renewal must be durable first.
     Beyond,
 }
 
-/// Whether the caller of a look has waited for a renewal since it came.
+/// Whether the caller has already waited for a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewed {
     Yes,
@@ -140,23 +140,23 @@ impl Clock {
         Ok(Self { options, state: Mutex::new(state) })
     }
 
-    /// The time now, unless it lies beyond the limit. A caller that has waited for a renewal is shown the limit then: the
-    /// renewal began after the call did, so that time is not too early, however long the disk took.
-    pub(crate) fn look(&self, renewed: Renewed) -> Look {
+    /// Returns the time now, unless it lies beyond the limit. A caller that has waited for a renewal is shown the limit
+    /// then: the renewal began after the call did, so that time is not too early, however long the disk took.
+    pub(crate) fn look(&self, renewed: Renewed) -> ClockReading {
         let mut state = self.state.lock();
         let wall = self.tick(&mut state);
         let now = match (state.limit(), renewed) {
             (Some(limit), _) if state.now() <= limit => state.now(),
             (Some(limit), Renewed::Yes) => limit,
-            _ => return Look::Beyond,
+            _ => return ClockReading::Beyond,
         };
         let renew = state.is_due(&state.durable) && !state.renewing;
         state.renewing |= renew;
-        Look::Shown { status: self.status(&state, now, wall), renew }
+        ClockReading::Shown { status: self.status(&state, now, wall), renew }
     }
 
-    /// The time of a transaction, which is that of the first one of its commit. Renews the lease in `record`, which the
-    /// commit must carry; once it is durable comes [`publish`](Self::publish).
+    /// Returns the time of a transaction, which is that of the first one in its commit. Renews the lease in `record`,
+    /// which the commit must carry; [`publish`](Self::publish) follows once the commit is durable.
     pub(crate) fn assign(&self, record: &mut ClockRecord) -> Moment {
         let mut state = self.state.lock();
         let wall = self.tick(&mut state);
@@ -165,18 +165,23 @@ impl Clock {
         Moment {
             now: now.plus_millis(record.advanced_ms),
             trusted: state.trusted(now).plus_millis(record.advanced_ms),
-            suspect: state.doubt.is_some(),
+            suspect: state.suspicion.is_some(),
             advanced_ms: record.advanced_ms,
         }
     }
 
-    /// Writes into `record` what `command` makes durable; the turn is for [`publish`](Self::publish).
-    pub(crate) fn prepare(&self, command: Command, record: &mut ClockRecord) -> Result<Option<Turn>> {
+    /// Writes into `record` what `command` makes durable, and returns the decision to pass to
+    /// [`publish`](Self::publish).
+    pub(crate) fn prepare(
+        &self,
+        command: Command,
+        record: &mut ClockRecord,
+    ) -> Result<Option<ClockDecision>> {
         let ClockOptions { max_clock_jump, max_start_gap, .. } = self.options;
         let mut state = self.state.lock();
         let wall = self.tick(&mut state);
         if command == Command::Renew {
-            // A lease changes no time, so time goes on within the one before.
+            // A lease changes no time, so time continues within the previous one.
             state.renew(record, wall);
             return Ok(None);
         }
@@ -186,20 +191,20 @@ impl Clock {
                 record.advanced_ms = self.advanced(record.advanced_ms, seconds, state.time())?;
                 state.renew(record, wall);
             }
-            Command::Accept if state.doubt.is_some() => {
+            Command::Accept if state.suspicion.is_some() => {
                 return Ok(Some(state.accept(record, wall, max_clock_jump)));
             }
-            Command::Reject if state.doubt.is_some() => {
+            Command::Reject if state.suspicion.is_some() => {
                 return Ok(Some(state.reject(record, wall, max_clock_jump, max_start_gap)));
             }
-            // A clock that never had a lease has shown nothing, and an unused store writes nothing.
+            // A clock that never had a lease has shown no time, and an unused store writes nothing.
             Command::Close if record.bound > Time::ZERO => state.close(record),
             Command::Renew | Command::Accept | Command::Reject | Command::Close => {}
         }
         Ok(None)
     }
 
-    /// The test clock's advance after `seconds` more.
+    /// Returns the test clock's advance after `seconds` more.
     fn advanced(&self, advanced_ms: u64, seconds: u64, raw: Time) -> Result<u64> {
         if !self.options.test_clock.is_on() {
             return Err(Error::TestClockOff);
@@ -209,34 +214,34 @@ impl Clock {
         if is_possible { Ok(advanced_ms) } else { Err(Error::TimeOutOfRange) }
     }
 
-    /// Lets time stand still from now on: a commit has failed, and until the store is opened again its outcome is unknown.
+    /// Stops time: a commit has failed, and its outcome is unknown until the store is opened again.
     pub(crate) fn hold(&self) {
         let mut state = self.state.lock();
         self.tick(&mut state);
         state.begin_commit();
     }
 
-    /// Takes over what has become durable. After a commit that failed, [`hold`](Self::hold) is called instead.
-    pub(crate) fn publish(&self, record: ClockRecord, turn: Option<Turn>) {
-        self.state.lock().publish(record, turn);
+    /// Takes over what has become durable. After a failed commit the caller calls [`hold`](Self::hold) instead.
+    pub(crate) fn publish(&self, record: ClockRecord, decision: Option<ClockDecision>) {
+        self.state.lock().publish(record, decision);
     }
 
-    /// Reads the machine's clocks, moves time on accordingly and returns the wall clock's.
+    /// Reads the machine's clocks, moves time on accordingly and returns the wall clock's time.
     fn tick(&self, state: &mut State) -> Time {
         let (wall, boot_time) = (self.options.clock.wall().min(Time::LAST), self.options.clock.boot_time());
         state.tick(wall, boot_time, self.options.max_clock_jump);
         wall
     }
 
-    /// The status when the raw time `now` is shown.
+    /// Returns the status with the raw time `now` shown.
     fn status(&self, state: &State, now: Time, wall: Time) -> ClockStatus {
         let advanced_ms = state.durable.advanced_ms;
         let trusted = state.trusted(now);
         ClockStatus {
             now: now.plus_millis(advanced_ms),
             trusted: trusted.plus_millis(advanced_ms),
-            suspect: state.doubt.map(|doubt| Suspicion {
-                leap: doubt.leap,
+            suspect: state.suspicion.map(|suspicion| Suspicion {
+                leap: suspicion.leap,
                 wall,
                 ahead_ms: wall.millis_since(trusted),
                 accepted: state.accepted(wall, self.options.max_clock_jump).plus_millis(advanced_ms),

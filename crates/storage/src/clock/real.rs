@@ -45,7 +45,7 @@ mod system {
         Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
     }
 
-    /// None in a time namespace that moves boot time: others see another boot time under the same id.
+    /// `None` in a time namespace that moves boot time: other processes see another boot time under the same id.
     pub(super) fn boot_id() -> Option<BootId> {
         let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -53,7 +53,8 @@ mod system {
     }
 }
 
-/// Elsewhere time counts from the first look, which no other process can relate to: every start is one in another boot.
+/// On other systems time counts from the first reading, which no other process can relate to: every start counts as one
+/// in another boot.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use super::super::BootId;
@@ -71,7 +72,7 @@ mod system {
     }
 }
 
-/// Whether the text of `/proc/self/timens_offsets` tells of a boot time that is not the machine's.
+/// Returns whether the text of `/proc/self/timens_offsets` shows a boot time that is not the machine's.
 #[cfg(any(target_os = "linux", test))]
 fn moves_boot_time(offsets: &str) -> bool {
     let is_moved = |line: &str| {
@@ -81,7 +82,7 @@ fn moves_boot_time(offsets: &str) -> bool {
     offsets.lines().any(is_moved)
 }
 
-/// The boot of a text like `8767e00d-631a-4270-81d6-3a291ad2d9a0`.
+/// Parses a boot id such as `8767e00d-631a-4270-81d6-3a291ad2d9a0`.
 #[cfg(any(target_os = "linux", test))]
 fn parse_boot_id(text: &str) -> Option<BootId> {
     let digits: String = text.trim().chars().filter(|letter| *letter != '-').collect();

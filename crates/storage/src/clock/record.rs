@@ -1,8 +1,8 @@
-//! What is durable about the clock, and the limit that follows from it.
+//! The durable part of the clock, and the limit that follows from it.
 //!
 //! One function serves both sides of a crash (T13): a running store shows no time beyond [`ClockRecord::limit`], and a
-//! start takes the same limit as its floor. Boot time does not go back within a boot, so the floor is never below what
-//! was shown.
+//! start uses the same limit as its floor. Boot time does not go back within a boot, so the floor is never below a time
+//! that was shown.
 
 use super::wall::BootId;
 use super::{LEASE_MS, Leap, SLACK_MS};
@@ -18,13 +18,13 @@ pub(crate) struct ClockRecord {
     pub(crate) advanced_ms: u64,
     /// Set while the clock is suspect.
     pub(crate) suspicion: Option<RecordedSuspicion>,
-    /// Where time stood within the writer's boot; none if the machine does not tell its boot, and in a backup.
+    /// The point of the line within the writer's boot; `None` if the machine does not report its boot, and in a backup.
     pub(crate) boot: Option<BootLine>,
-    /// How far behind the shown time an operator has accepted the wall clock to be.
+    /// How far behind shown time the operator has accepted the wall clock to be.
     pub(crate) accepted_ms: u64,
 }
 
-/// A suspicion that no operator has decided on.
+/// A suspicion the operator has not decided on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedSuspicion {
     /// What made the clock suspect.
@@ -38,25 +38,25 @@ pub(crate) struct RecordedSuspicion {
 pub(crate) struct BootLine {
     /// Which boot.
     pub(crate) id: BootId,
-    /// The boot time at which the record was made, in milliseconds.
+    /// The boot time when the record was made, in milliseconds.
     pub(crate) boot_ms: u64,
-    /// The raw time at `boot_ms`. If it was ahead of the wall clock, up to [`SLACK_MS`] less: the limit covers it all the
-    /// same, and crashes in quick succession do not add up.
+    /// The raw time at `boot_ms`. Up to [`SLACK_MS`] less if it was ahead of the wall clock: the limit covers it all
+    /// the same, and crashes in quick succession do not add up.
     pub(crate) line: Time,
 }
 
-/// The machine's boot: which one, and how long ago it was.
+/// The machine's current boot: its id, and how long ago it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Boot {
-    /// None if the machine does not tell.
+    /// `None` if the machine does not report it.
     pub(super) id: Option<BootId>,
-    /// Time since then, suspends included.
+    /// The time since the boot, suspends included.
     pub(super) time: Duration,
 }
 
 impl ClockRecord {
-    /// The latest raw time that may be shown under this record. None if another boot wrote it: its boot time means nothing here,
-    /// so a record of this boot must be durable before anything is shown.
+    /// Returns the latest raw time that may be shown under this record. `None` if another boot wrote it: its boot time
+    /// means nothing here, so a record of this boot must be durable before any time is shown.
     pub(super) fn limit(&self, boot: Boot) -> Option<Time> {
         let Some(line) = self.boot else { return Some(self.bound) };
         line.elapsed(boot).map(|elapsed| self.bound.min(line.line.plus(elapsed).plus_millis(SLACK_MS)))
@@ -69,8 +69,8 @@ impl ClockRecord {
 }
 
 impl BootLine {
-    /// How long ago the record was made; none if that was in another boot, or boot time has gone back (a snapshot of the
-    /// machine's memory, a time namespace).
+    /// Returns how long ago the record was made; `None` if that was in another boot, or if boot time has gone back (a
+    /// snapshot of the machine's memory, a time namespace).
     pub(super) fn elapsed(&self, boot: Boot) -> Option<Duration> {
         let elapsed = boot.time.checked_sub(Duration::from_millis(self.boot_ms))?;
         (boot.id == Some(self.id)).then_some(elapsed)

@@ -6,28 +6,27 @@ use std::time::Duration;
 /// Tenths of nanoseconds in a millisecond.
 const PER_MILLI: u128 = 10_000_000;
 
-/// A raw time in tenths of nanoseconds: nine tenths of any boot time are exact, so that nothing is lost however often the
-/// clock is looked at.
+/// A raw time in tenths of nanoseconds: nine tenths of any boot time are exact, so frequent readings lose nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Precise(u128);
 
 impl Precise {
-    /// The time to show.
+    /// Returns the time to show.
     pub(super) fn time(self) -> Time {
         Time::from_millis(u64::try_from(self.0 / PER_MILLI).unwrap_or(u64::MAX))
     }
 
-    /// The next whole millisecond.
+    /// Rounds up to a whole millisecond.
     pub(super) fn round_up(self) -> Time {
         Self(self.0.saturating_add(PER_MILLI - 1)).time()
     }
 
-    /// This time after `elapsed` at full rate.
+    /// Returns this time after `elapsed` at full rate.
     pub(super) fn at_full_rate(self, elapsed: Duration) -> Self {
         Self(self.0.saturating_add(elapsed.as_nanos() * 10))
     }
 
-    /// This time after `elapsed` at nine tenths of the rate.
+    /// Returns this time after `elapsed` at nine tenths of the rate.
     pub(super) fn slewed(self, elapsed: Duration) -> Self {
         Self(self.0.saturating_add(elapsed.as_nanos() * 9))
     }

@@ -1,22 +1,22 @@
-//! Where time goes on when a store is opened.
+//! Where time continues when a store is opened.
 //!
-//! Within one boot of the machine a start is a look at the clock after a pause: boot time says how long it was, and the
-//! rule of the running clock does the rest. The floor, the limit of the record, only adds what a crash may have shown
-//! beyond the line. In another boot nothing but the bound and the wall clock is known.
+//! Within one boot of the machine a start is a reading after a pause: boot time tells how long it was, and the rule of
+//! the running clock applies. The floor, the limit of the record, only adds what may have been shown beyond the line
+//! before a crash. In another boot only the bound and the wall clock are known.
 
 use super::record::{Boot, BootLine, ClockRecord};
-use super::running::{Doubt, State};
+use super::running::{ActiveSuspicion, State};
 use super::{ClockOptions, Leap};
 use crate::Time;
 use std::time::Duration;
 
 impl State {
-    /// A new store trusts the wall clock.
+    /// Creates the state of a new store, which trusts the wall clock.
     pub(super) fn new_store(wall: Time, boot: Boot) -> Self {
         Self::at(wall, boot, ClockRecord::default())
     }
 
-    /// The state of a store that is opened again.
+    /// Creates the state of a store that is opened again.
     pub(super) fn reopened(durable: ClockRecord, wall: Time, boot: Boot, options: &ClockOptions) -> Self {
         let line = durable.boot.and_then(|line| Some((line, line.elapsed(boot)?)));
         match line {
@@ -35,15 +35,15 @@ impl State {
     ) -> Self {
         let mut state =
             Self::at(line.line, Boot { time: boot.time.saturating_sub(elapsed), ..boot }, durable);
-        state.doubt = durable.suspicion.map(|suspicion| Doubt {
+        state.suspicion = durable.suspicion.map(|suspicion| ActiveSuspicion {
             leap: suspicion.leap,
             gap_ms: durable.bound.millis_since(suspicion.trusted),
         });
         let floor = durable.limit(boot).unwrap_or(durable.bound);
         let known = line.line.plus(elapsed).max(floor);
-        if state.doubt.is_none() && wall > known.plus(options.max_start_gap) {
+        if state.suspicion.is_none() && wall > known.plus(options.max_start_gap) {
             state = Self::at(wall, boot, durable);
-            state.doubt = Some(Doubt { leap: Leap::Start, gap_ms: wall.millis_since(known) });
+            state.suspicion = Some(ActiveSuspicion { leap: Leap::Start, gap_ms: wall.millis_since(known) });
         } else {
             state.tick(wall, boot.time, options.max_clock_jump);
         }
@@ -67,7 +67,7 @@ impl State {
             })
         };
         let gap_ms = state.time().millis_since(known);
-        state.doubt = leap.map(|leap| Doubt { leap, gap_ms });
+        state.suspicion = leap.map(|leap| ActiveSuspicion { leap, gap_ms });
         state
     }
 }

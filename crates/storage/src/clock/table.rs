@@ -1,6 +1,6 @@
 //! The table of cases: one test for each row of T34's cases, on the clock alone.
 //!
-//! The bench is a machine, a clock and the record that a disk would hold. Everything that is shown passes through
+//! The bench is a machine, a clock and the record that a disk would hold. Every time shown passes through
 //! [`Bench::show`], which fails if time goes back.
 
 use super::*;
@@ -38,7 +38,7 @@ impl Bench {
         self.clock = Some(Clock::start(self.durable, self.options.clone()).unwrap());
     }
 
-    /// The process ends without warning.
+    /// Kills the process.
     pub(super) fn kill(&mut self) {
         self.clock = None;
     }
@@ -56,14 +56,14 @@ impl Bench {
         self.durable = Some(record);
     }
 
-    /// The operator accepts the wall clock. Time may fall by that, but not behind the trusted time.
+    /// The operator accepts the wall clock. Time may fall because of it, but not behind the trusted time.
     pub(super) fn accept(&mut self) {
         let trusted = self.show().trusted;
         self.command(Command::Accept);
         self.last = trusted;
     }
 
-    /// A commit with a transaction. If it fails, its record may be kept all the same.
+    /// Commits a transaction. If that fails, its record may be kept all the same.
     pub(super) fn commit(&mut self, ends: Commit) -> Time {
         let mut record = self.durable.unwrap_or_default();
         let now = self.clock().assign(&mut record).now;
@@ -77,19 +77,19 @@ impl Bench {
         now
     }
 
-    /// The status that a request sees.
+    /// Returns the status that a request sees.
     pub(super) fn show(&mut self) -> ClockStatus {
         let mut renewed = Renewed::No;
         loop {
             match self.clock().look(renewed) {
-                Look::Shown { status, renew } => {
+                ClockReading::Shown { status, renew } => {
                     if renew {
                         self.command(Command::Renew);
                     }
                     self.shown(status.now);
                     return status;
                 }
-                Look::Beyond => self.command(Command::Renew),
+                ClockReading::Beyond => self.command(Command::Renew),
             }
             renewed = Renewed::Yes;
         }
@@ -100,7 +100,7 @@ impl Bench {
         self.last = now;
     }
 
-    /// What is shown, in milliseconds after the start.
+    /// Returns the time shown, in milliseconds after the start.
     pub(super) fn now(&mut self) -> u64 {
         self.show().now.millis() - START_MS
     }
@@ -125,7 +125,7 @@ impl Bench {
         self.machine.set_wall(stepped);
     }
 
-    /// Runs for so long, looked at ten times a second.
+    /// Runs for `ms`, reading the clock ten times a second.
     fn run(&mut self, ms: u64) {
         for _ in 0..ms / 100 {
             self.pass(100);
@@ -163,7 +163,7 @@ fn t34_kill_within_a_boot_and_a_long_pause_is_no_leap() {
     let mut bench = Bench::new();
     bench.run(5 * SECOND);
     bench.kill();
-    // More than max-clock-jump: boot time tells that it is true.
+    // More than max-clock-jump, but boot time confirms it.
     bench.pass(3 * DAY);
     bench.start();
     assert_eq!((bench.now(), bench.leap()), (5 * SECOND + 3 * DAY, None));
@@ -235,7 +235,7 @@ fn t34_t13_without_a_boot_id_or_with_a_smaller_boot_time_a_start_is_one_in_anoth
         restart(&bench.machine);
         bench.start();
         assert_eq!(bench.show().now, bound, "restart {number}");
-        // And back again: what the other one has shown counts.
+        // And back again: the times shown by the other machine count.
         bench.kill();
         bench.start();
         bench.show();
@@ -456,7 +456,7 @@ fn t34_a_rejected_wall_clock_that_is_behind_is_followed_without_its_offset() {
     bench.pass(10 * SECOND);
     let status = bench.show();
     assert_eq!((status.now.millis() - START_MS, status.slewing), (11 * SECOND, false));
-    // It is put right: time is not set back, and nothing leaps.
+    // The clock is put right: time is not set back, and nothing leaps.
     bench.step(DAY as i64);
     assert_eq!((bench.now(), bench.leap()), (11 * SECOND, None));
 }
@@ -507,7 +507,7 @@ fn t34_a_forward_step_is_durable_before_it_is_shown() {
     bench.show();
     assert_eq!(bench.commits, commits, "a small step fits into the slack");
     bench.step(5_000);
-    assert!(matches!(bench.clock().look(Renewed::No), Look::Beyond));
+    assert!(matches!(bench.clock().look(Renewed::No), ClockReading::Beyond));
     assert_eq!((bench.now(), bench.commits), (5_590, commits + 1));
 }
 
@@ -515,7 +515,7 @@ fn t34_a_forward_step_is_durable_before_it_is_shown() {
 /// wall clock steps by 5 and T+8 is shown within the bound, without a commit; a start at 104 would show T+4.
 #[test]
 fn t13_a_step_within_the_bound_is_not_undone_by_a_crash_as_the_line_alone_would() {
-    // What the obvious repair shows, before the crash and after it, with a lease of ten seconds.
+    // The times that the obvious repair shows, before the crash and after it, with a lease of ten seconds.
     let (line, bound, wall) = (100, 110, |boot: u64| if boot < 103 { boot } else { boot + 5 });
     let shown = wall(103).min(bound);
     let restarted = line + (104 - 100);
@@ -545,8 +545,8 @@ fn t13_after_a_commit_of_unknown_outcome_time_stays_until_the_store_is_opened_ag
         for _ in 0..5 {
             bench.pass(SECOND);
             match bench.clock().look(Renewed::No) {
-                Look::Shown { status, .. } => assert_eq!(status.now, failed),
-                Look::Beyond => panic!("{ends:?}: the time of the commit was within the lease"),
+                ClockReading::Shown { status, .. } => assert_eq!(status.now, failed),
+                ClockReading::Beyond => panic!("{ends:?}: the time of the commit was within the lease"),
             }
         }
         bench.kill();
@@ -561,14 +561,16 @@ fn t34_a_slow_disk_delays_a_look_and_does_not_keep_it_for_ever() {
     let mut bench = Bench::new();
     bench.show();
     bench.pass(60 * SECOND);
-    assert!(matches!(bench.clock().look(Renewed::No), Look::Beyond));
+    assert!(matches!(bench.clock().look(Renewed::No), ClockReading::Beyond));
     let mut record = bench.durable.unwrap();
     bench.clock().prepare(Command::Renew, &mut record).unwrap();
     // The commit takes longer than a lease.
     bench.pass(5 * SECOND);
     bench.clock().publish(record, None);
     bench.durable = Some(record);
-    assert!(matches!(bench.clock().look(Renewed::No), Look::Beyond));
-    let Look::Shown { status, .. } = bench.clock().look(Renewed::Yes) else { panic!("it was renewed") };
+    assert!(matches!(bench.clock().look(Renewed::No), ClockReading::Beyond));
+    let ClockReading::Shown { status, .. } = bench.clock().look(Renewed::Yes) else {
+        panic!("it was renewed")
+    };
     assert_eq!(status.now, Time::from_millis(START_MS + 60 * SECOND + LEASE_MS));
 }

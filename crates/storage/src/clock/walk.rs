@@ -1,7 +1,7 @@
 //! Random histories of a clock: runs, kills, reboots, clean stops, failed commits and a wall clock that steps.
 //!
-//! Time never goes back (the bench of `table.rs` checks every time that is shown), and its distance from real time is
-//! bounded by what the wall clock was wrong by.
+//! Time never goes back (the bench of `table.rs` checks every time shown), and its distance from real time is bounded
+//! by the wall clock's error.
 
 use super::table::{Bench, Commit, START_MS};
 use super::*;
@@ -10,14 +10,14 @@ use std::time::Duration;
 const SEEDS: u64 = 400;
 const STEPS: usize = 120;
 
-/// What may happen to the wall clock.
+/// The errors of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wall {
     /// It is right.
     True,
     /// It is wrong by up to this many milliseconds, either way.
     Within(u64),
-    /// It is anything.
+    /// It shows any time at all.
     Wild,
 }
 
@@ -34,9 +34,9 @@ struct History {
     real_ms: u64,
     wall: Wall,
     boots: Boots,
-    /// Whether time was not ahead of the wall clock when it was last shown.
+    /// Whether time was level with the wall clock when it was last shown.
     level: bool,
-    /// A commit has failed: nothing more is written until the store is opened again.
+    /// A commit has failed: nothing is written until the store is opened again.
     failed: bool,
 }
 
@@ -124,7 +124,7 @@ impl History {
     }
 }
 
-/// Runs all seeds and fails where what is shown is further from real time than `ahead_ms` or `behind_ms`, or is suspect.
+/// Runs all seeds and fails where shown time is further from real time than `ahead_ms` or `behind_ms`, or is suspect.
 fn check(wall: Wall, boots: Boots, ahead_ms: u64, behind_ms: u64) {
     for seed in 0..SEEDS {
         let mut history = History::new(seed, wall, boots);

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// The machine's two clocks.
 pub trait WallClock: Send + Sync {
-    /// What the machine believes the time is. It may leap and may be set back.
+    /// Returns the time of day according to the machine. It may leap and may be set back.
     fn wall(&self) -> Time;
 
-    /// Time since the machine started, suspends included. It never goes back while the process runs.
+    /// Returns the time since the machine started, suspends included. It never goes back while the process runs.
     fn boot_time(&self) -> Duration;
 
-    /// Which boot of which machine [`boot_time`](Self::boot_time) counts from; none if the machine does not tell, or if its
-    /// answer may be the same for another origin.
+    /// Returns the boot that [`boot_time`](Self::boot_time) counts from; `None` if the machine does not report it, or
+    /// if its answer may be the same for another origin.
     fn boot_id(&self) -> Option<BootId>;
 }
 
@@ -23,7 +23,7 @@ pub trait WallClock: Send + Sync {
 pub struct BootId([u8; 16]);
 
 impl BootId {
-    /// The boot with these bytes; zeros stand for an unknown boot.
+    /// Creates the id with these bytes; zeros stand for an unknown boot.
     pub fn new(bytes: [u8; 16]) -> Option<Self> {
         (bytes != [0; 16]).then_some(Self(bytes))
     }
@@ -33,7 +33,7 @@ impl BootId {
     }
 }
 
-/// A machine whose clocks stand still until they are moved: together or apart, and over reboots.
+/// A machine whose clocks stand still until a test moves them: together or apart, and over reboots.
 #[derive(Debug)]
 pub struct ManualClock(Mutex<Machine>);
 
@@ -42,7 +42,7 @@ struct Machine {
     wall: Time,
     boot_time: Duration,
     boot_id: Option<BootId>,
-    /// How much time each look at the wall clock takes.
+    /// How far each reading advances the wall clock.
     step: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Machine {
 }
 
 impl ManualClock {
-    /// A machine that has just started, with a boot id of its own, whose wall time is `wall`.
+    /// Creates a machine that has just started, with a boot id of its own, whose wall time is `wall`.
     pub fn new(wall: Time) -> Self {
         Self(Mutex::new(Machine {
             wall,
@@ -64,7 +64,7 @@ impl ManualClock {
         }))
     }
 
-    /// A clock that stands where `clock` is now.
+    /// Creates a clock that stands where `clock` is now.
     pub(super) fn stopped(clock: &dyn WallClock) -> Self {
         let (wall, boot_time, boot_id) = (clock.wall(), clock.boot_time(), clock.boot_id());
         Self(Mutex::new(Machine { wall, boot_time, boot_id, step: Duration::ZERO }))
@@ -75,7 +75,7 @@ impl ManualClock {
         self.0.lock().advance(duration);
     }
 
-    /// From now on each look at the wall clock takes so long.
+    /// Makes each later reading of the wall clock advance it by `step`.
     pub fn set_step(&self, step: Duration) {
         self.0.lock().step = step;
     }
@@ -91,7 +91,7 @@ impl ManualClock {
         machine.boot_time = machine.boot_time.saturating_add(duration);
     }
 
-    /// Restarts the machine, which takes so long by the wall clock: another boot id, and boot time from zero.
+    /// Restarts the machine, which takes `down` by the wall clock: another boot id, and boot time from zero.
     pub fn reboot(&self, down: Duration) {
         let mut machine = self.0.lock();
         machine.wall = machine.wall.plus(down);
@@ -99,15 +99,15 @@ impl ManualClock {
         machine.boot_id = next_boot_id();
     }
 
-    /// Sets boot time and id, as of a machine restored from a snapshot of its memory; without an id the machine does not
-    /// tell its boot.
+    /// Sets boot time and id, as of a machine restored from a snapshot of its memory; without an id the machine does
+    /// not report its boot.
     pub fn set_boot(&self, boot_id: Option<BootId>, boot_time: Duration) {
         let mut machine = self.0.lock();
         (machine.boot_id, machine.boot_time) = (boot_id, boot_time);
     }
 }
 
-/// No two machines made in this process, and no two boots of one, have the same id.
+/// Returns an id that no other machine and no other boot in this process has.
 fn next_boot_id() -> Option<BootId> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;

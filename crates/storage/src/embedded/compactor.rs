@@ -1,20 +1,21 @@
-//! Work on tables and memtables that nobody should have to wait for, on threads of their own.
+//! Background threads that compact tables and free memtables, so that neither readers nor the writer wait for it.
 //!
-//! Left to itself fjall hurts whoever uses the store, in three ways:
+//! fjall's defaults stall users of the store in three ways:
 //!
-//! - *Compaction.* Of two workers one spins, at the price of a whole core, for as long as the other compacts; and a single
-//!   worker does not flush while it compacts, so that writers end up waiting for it. So fjall is told of levels so large that
-//!   its workers find nothing to do ([`left_alone`]), its only worker flushes, and this thread asks for compactions.
-//! - *Large tables.* A table is synced in one go, the last one of a compaction under the lock that every reader of the
-//!   keyspace takes, and a commit's own sync waits its turn behind it. So tables have a few megabytes ([`TABLE_BYTES`]), not
-//!   64, which take a disk some 200 ms.
-//! - *Memtables.* When a flushed memtable is forgotten, it is freed under the same lock: some hundred thousand entries, for
-//!   a tenth of a second. So the writer holds on to every memtable it has seen ([`Memtables`]), and when nobody else does
-//!   any more, another thread frees it, under no lock. Not the one that compacts: a merge takes seconds, in which a hundred
-//!   megabytes of them would pile up.
+//! - *Compaction.* Of two workers one spins, at the cost of a whole core, for as long as the other compacts; and a
+//!   single worker does not flush while it compacts, so that writers end up waiting for it. So fjall is configured with
+//!   levels so large that its workers find nothing to do ([`no_automatic_compaction`]), its only worker flushes, and this
+//!   thread requests compactions.
+//! - *Large tables.* A table is synced at once, the last one of a compaction under the lock that every reader of the
+//!   keyspace takes, and a commit's own sync queues behind it. So tables have a few megabytes ([`TABLE_BYTES`]), not 64,
+//!   which take a disk some 200 ms.
+//! - *Memtables.* A flushed memtable is freed under the same lock: some hundred thousand entries, for a tenth of a
+//!   second. So the writer keeps a reference to every memtable it has seen ([`Memtables`]), and when it holds the last
+//!   one, another thread frees the memtable, under no lock. Not the thread that compacts: a compaction takes seconds, in
+//!   which a hundred megabytes of them would pile up.
 
+use super::compaction_health::TableLists;
 use super::database::{Database, cannot};
-use super::merging::Lists;
 use crate::writer::Shared;
 use crate::{Error, Result};
 use fjall::compaction::Leveled;
@@ -25,38 +26,38 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What is synced at once.
+/// The target size of a table, which is synced at once.
 pub(super) const TABLE_BYTES: u64 = 8 << 20;
-/// So many tables of the first level are merged into the next one.
+/// The number of first-level tables that are merged into the next level.
 const FIRST_LEVEL_TABLES: u8 = 4;
-/// Larger than anything there will be.
+/// A level size that is never reached.
 const ENDLESS_BYTES: u64 = 1 << 50;
-/// How long flushes may come together after a commit.
+/// How long flushes are collected after a commit.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Levels in which fjall's own worker finds nothing to compact.
-pub(super) fn left_alone() -> Arc<Leveled> {
+/// Returns levels in which fjall's own worker finds nothing to compact.
+pub(super) fn no_automatic_compaction() -> Arc<Leveled> {
     Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(ENDLESS_BYTES))
 }
 
-/// Levels as they should be.
+/// Returns the levels to compact into.
 fn levels() -> Arc<Leveled> {
     Arc::new(Leveled::default().with_l0_threshold(FIRST_LEVEL_TABLES).with_table_target_size(TABLE_BYTES))
 }
 
-/// The threads.
+/// The background threads.
 pub(super) struct Compactor {
-    bell: Arc<Bell>,
+    signal: Arc<CompactorSignal>,
     threads: [JoinHandle<()>; 2],
 }
 
-/// What the threads are told.
+/// The signals to the background threads.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct CompactorSignal {
     state: Mutex<State>,
-    /// Something was committed.
-    rung: Condvar,
-    /// There are memtables to free.
+    /// Signals a commit.
+    wake_compactor: Condvar,
+    /// Signals memtables to free.
     retired: Condvar,
 }
 
@@ -64,13 +65,13 @@ pub(super) struct Bell {
 struct State {
     committed: bool,
     closing: bool,
-    /// Memtables that only this list has.
+    /// Memtables that only this list references.
     retired: Vec<Arc<Memtable>>,
 }
 
-impl Bell {
-    /// Something was committed, and nobody else has these memtables any more.
-    fn ring(&self, retired: impl Iterator<Item = Arc<Memtable>>) {
+impl CompactorSignal {
+    /// Signals a commit, and hands over memtables that nothing else references.
+    fn notify_commit(&self, retired: impl Iterator<Item = Arc<Memtable>>) {
         let mut state = self.state.lock();
         state.retired.extend(retired);
         if !state.retired.is_empty() {
@@ -78,21 +79,21 @@ impl Bell {
         }
         if !state.committed {
             state.committed = true;
-            self.rung.notify_one();
+            self.wake_compactor.notify_one();
         }
     }
 
-    /// Waits until something was committed, and a little longer; after a failure for that pause. False once the store is being
-    /// closed.
+    /// Waits for a commit and a little longer, or after a failure for the pause `retry`. Returns false once the store
+    /// is closing.
     fn wait(&self, retry: Option<Duration>) -> bool {
         let mut state = self.state.lock();
         while retry.is_none() && !state.committed && !state.closing {
-            self.rung.wait(&mut state);
+            self.wake_compactor.wait(&mut state);
         }
-        // As long as it is set, commits do not ring, and only the end of the store cuts the pause short.
+        // While this is set, commits do not signal, and only closing the store cuts the pause short.
         state.committed = true;
         if !state.closing {
-            self.rung.wait_for(&mut state, retry.unwrap_or(PAUSE));
+            self.wake_compactor.wait_for(&mut state, retry.unwrap_or(PAUSE));
         }
         state.committed = false;
         !state.closing
@@ -104,17 +105,17 @@ impl Bell {
 
     fn close(&self) {
         self.state.lock().closing = true;
-        self.rung.notify_one();
+        self.wake_compactor.notify_one();
         self.retired.notify_one();
     }
 
-    /// Frees the memtables that wait for it.
+    /// Frees the memtables handed over.
     pub(super) fn free_memtables(&self) {
         let retired = std::mem::take(&mut self.state.lock().retired);
         drop(retired);
     }
 
-    /// The same whenever there are some, until the store is being closed.
+    /// Frees memtables as they are handed over, until the store is closing.
     fn keep_freeing_memtables(&self) {
         while !self.is_closing() {
             self.free_memtables();
@@ -126,41 +127,47 @@ impl Bell {
     }
 }
 
-/// The memtables that the writer holds on to.
+/// The memtables that the writer keeps references to.
 pub(super) struct Memtables {
     held: Vec<Arc<Memtable>>,
-    bell: Arc<Bell>,
+    signal: Arc<CompactorSignal>,
 }
 
 impl Memtables {
-    pub(super) fn new(bell: Arc<Bell>) -> Self {
-        Self { held: Vec::new(), bell }
+    pub(super) fn new(signal: Arc<CompactorSignal>) -> Self {
+        Self { held: Vec::new(), signal }
     }
 
-    /// Something was committed: takes hold of new memtables, and hands over those that nobody else has any more.
+    /// Takes references to new memtables after a commit, and hands over those that nothing else references.
     pub(super) fn committed(&mut self, database: &Database) {
-        for keyspace in database.made() {
+        for keyspace in database.opened_keyspaces() {
             let active = keyspace.tree.active_memtable();
             if !self.held.iter().any(|held| Arc::ptr_eq(held, &active)) {
                 self.held.push(active);
             }
         }
-        self.bell.ring(self.held.extract_if(.., |memtable| Arc::strong_count(memtable) == 1));
+        self.signal.notify_commit(self.held.extract_if(.., |memtable| Arc::strong_count(memtable) == 1));
     }
 }
 
 impl Compactor {
-    pub(super) fn start(database: Arc<Database>, shared: Arc<Shared>, bell: Arc<Bell>) -> Result<Self> {
-        let ear = Arc::clone(&bell);
+    pub(super) fn start(
+        database: Arc<Database>,
+        shared: Arc<Shared>,
+        signal: Arc<CompactorSignal>,
+    ) -> Result<Self> {
+        let compact_signal = Arc::clone(&signal);
         let body = move || {
-            let mut lists = Lists::Agree;
-            while ear.wait(database.merging.pause()) {
-                let work = || merge(&database, &ear, &mut lists);
+            let mut lists = TableLists::Agree;
+            while compact_signal.wait(database.compaction_health.pause()) {
+                let work = || merge(&database, &compact_signal, &mut lists);
                 let panicked = |_| Error::Internal { message: "a compaction panicked".to_owned() };
                 match catch_unwind(AssertUnwindSafe(work)).map_err(panicked) {
-                    Ok(Ok(())) => database.merging.succeeded(),
-                    Ok(Err(error)) if lists != Lists::Differ => database.merging.failed(&error),
-                    // What the store is cannot be told: writes stop, as when one of fjall's own workers fails.
+                    Ok(Ok(())) => database.compaction_health.succeeded(),
+                    Ok(Err(error)) if lists != TableLists::Differ => {
+                        database.compaction_health.failed(&error);
+                    }
+                    // The state of the store is unknown: writes stop, as when one of fjall's own workers fails.
                     Ok(Err(error)) | Err(error) => {
                         shared.stop(&error);
                         return;
@@ -168,20 +175,20 @@ impl Compactor {
                 }
             }
         };
-        let (freeing, compacting) = (Arc::clone(&bell), start_thread("bolide-compact", body)?);
+        let (freeing, compacting) = (Arc::clone(&signal), start_thread("bolide-compact", body)?);
         let freeing = start_thread("bolide-free", move || freeing.keep_freeing_memtables());
-        // A store that does not open leaves no thread behind.
-        let freeing = freeing.inspect_err(|_| bell.close())?;
-        Ok(Self { bell, threads: [compacting, freeing] })
+        // A store that fails to open leaves no thread behind.
+        let freeing = freeing.inspect_err(|_| signal.close())?;
+        Ok(Self { signal, threads: [compacting, freeing] })
     }
 
-    /// Ends the threads; a compaction that runs is finished first.
+    /// Ends the threads, after a running compaction has finished.
     pub(super) fn stop(self) -> Result<()> {
-        self.bell.close();
+        self.signal.close();
         for thread in self.threads {
             thread
                 .join()
-                .map_err(|_| Error::Internal { message: "a thread of the store died".to_owned() })?;
+                .map_err(|_| Error::Internal { message: "a thread of the store has panicked".to_owned() })?;
         }
         Ok(())
     }
@@ -192,37 +199,37 @@ fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Join
     thread.map_err(|error| Error::io("start a thread of the store", &error))
 }
 
-/// Compacts once it is known that disk and memory have the same lists of tables; a failure has them compared.
-fn merge(database: &Database, bell: &Bell, lists: &mut Lists) -> Result<()> {
-    if *lists != Lists::Agree {
-        *lists = Lists::compare(database);
+/// Compacts once disk and memory are known to have the same lists of tables; a failure has them compared.
+fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) -> Result<()> {
+    if *lists != TableLists::Agree {
+        *lists = TableLists::compare(database);
     }
     let outcome = match lists {
-        Lists::Agree => compact(database, bell),
-        Lists::Unread(error) => return Err(error.clone()),
-        Lists::Differ => {
+        TableLists::Agree => compact(database, signal),
+        TableLists::Unread(error) => return Err(error.clone()),
+        TableLists::Differ => {
             let what = "a list of tables on the disk is not the one in memory".to_owned();
             return Err(Error::Corrupt { what });
         }
     };
     if outcome.is_err() {
-        *lists = Lists::compare(database);
+        *lists = TableLists::compare(database);
     }
     outcome
 }
 
-/// Compacts until there is nothing left to compact. A keyspace in which that fails keeps no other from it; the first failure is
-/// returned.
-pub(super) fn compact(database: &Database, bell: &Bell) -> Result<()> {
-    compact_into(&levels(), database, bell)
+/// Compacts until nothing is left to compact. A keyspace in which that fails does not keep the others from it; the
+/// first failure is returned.
+pub(super) fn compact(database: &Database, signal: &CompactorSignal) -> Result<()> {
+    compact_into(&levels(), database, signal)
 }
 
-fn compact_into(levels: &Arc<Leveled>, database: &Database, bell: &Bell) -> Result<()> {
+fn compact_into(levels: &Arc<Leveled>, database: &Database, signal: &CompactorSignal) -> Result<()> {
     let (mut outcome, mut failed) = (Ok(()), Vec::new());
     loop {
         let mut changed = false;
-        for (number, keyspace) in database.made().enumerate() {
-            if bell.is_closing() {
+        for (number, keyspace) in database.opened_keyspaces().enumerate() {
+            if signal.is_closing() {
                 return Ok(());
             }
             if failed.contains(&number) {
@@ -244,7 +251,7 @@ fn compact_into(levels: &Arc<Leveled>, database: &Database, bell: &Bell) -> Resu
     }
 }
 
-/// What changes whenever tables are merged, or moved from one level to another, after which there may be more to do.
+/// Returns what changes whenever tables are merged or moved to another level, after which there may be more to do.
 fn shape(keyspace: &fjall::Keyspace) -> (usize, u64, Vec<usize>) {
     let tree = &keyspace.tree;
     let tables = (0..).map_while(|level| tree.level_table_count(level)).collect();
@@ -253,42 +260,47 @@ fn shape(keyspace: &fjall::Keyspace) -> (usize, u64, Vec<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, Compactor, FIRST_LEVEL_TABLES, Lists, compact, compact_into, merge, shape};
+    use super::{
+        Compactor, CompactorSignal, FIRST_LEVEL_TABLES, TableLists, compact, compact_into, merge, shape,
+    };
+    use crate::embedded::EmbeddedOptions;
     use crate::embedded::database::{Committer, Database};
-    use crate::embedded::pace::pause;
-    use crate::embedded::{Durability, EmbeddedOptions};
+    use crate::embedded::throttle::pause;
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
     use crate::writer::{Backend, Shared};
-    use crate::{ClockOptions, Error, Extent, Keyspace, ManualClock, Time};
+    use crate::{ClockOptions, Durability, Error, Keyspace, ManualClock, Time};
     use fjall::Readable;
     use fjall::compaction::Leveled;
     use lsm_tree::AbstractTree;
     use std::sync::Arc;
 
-    /// A database without threads of ours, and how to commit a few entries to it.
-    fn open(directory: &tempfile::TempDir, bell: &Arc<Bell>) -> (Arc<Database>, impl FnMut(u8)) {
+    /// Opens a database without background threads, and returns a function that commits a few entries to it.
+    fn open(directory: &tempfile::TempDir, signal: &Arc<CompactorSignal>) -> (Arc<Database>, impl FnMut(u8)) {
         let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
         let options = EmbeddedOptions::new(directory.path(), clock);
         let database = Arc::new(Database::open(&options).unwrap());
         let path = directory.path().to_owned();
         let mut committer =
-            Committer::new(Arc::clone(&database), options.durability, path, None, Arc::clone(bell));
+            Committer::new(Arc::clone(&database), options.durability, path, None, Arc::clone(signal));
         let commit = move |value: u8| {
             let mut overlay = Overlay::default();
             let mut undo = overlay.begin();
             for key in 0..10 {
                 overlay.set(Keyspace::Item, vec![key].into(), Some(vec![value].into()), &mut undo);
             }
-            committer.commit(overlay, &StoreRecord::default(), Extent::Synced).unwrap();
+            committer.commit(overlay, &StoreRecord::default(), Durability::Sync).unwrap();
         };
         (database, commit)
     }
 
     /// A store with as many tables in its first level as are merged.
-    fn with_first_level_tables(directory: &tempfile::TempDir, bell: &Arc<Bell>) -> Arc<Database> {
-        let (database, mut commit) = open(directory, bell);
-        // The first table may be moved to where there is none yet.
+    fn with_first_level_tables(
+        directory: &tempfile::TempDir,
+        signal: &Arc<CompactorSignal>,
+    ) -> Arc<Database> {
+        let (database, mut commit) = open(directory, signal);
+        // The first table may be moved into an empty level.
         for value in 0..=FIRST_LEVEL_TABLES {
             commit(value);
             database.flush().unwrap();
@@ -297,27 +309,27 @@ mod tests {
     }
 
     #[test]
-    fn flushed_tables_are_merged_by_nobody_else() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let database = with_first_level_tables(&directory, &bell);
-        let keyspace = database.made_already(Keyspace::Item).unwrap();
+    fn flushed_tables_are_compacted_by_this_crate_alone() {
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let database = with_first_level_tables(&directory, &signal);
+        let keyspace = database.opened_keyspace(Keyspace::Item).unwrap();
         assert!(keyspace.tree.l0_run_count() >= usize::from(FIRST_LEVEL_TABLES));
-        compact(&database, &bell).unwrap();
+        compact(&database, &signal).unwrap();
         assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
     }
 
     #[test]
     fn compaction_ends_when_there_is_nothing_to_merge_or_to_move() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
         let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
         let database = Arc::new(Database::open(&EmbeddedOptions::new(directory.path(), clock)).unwrap());
         let path = directory.path().to_owned();
         let mut committer =
-            Committer::new(Arc::clone(&database), Durability::Buffered, path, None, Arc::clone(&bell));
+            Committer::new(Arc::clone(&database), Durability::Buffered, path, None, Arc::clone(&signal));
         let small = Arc::new(Leveled::default().with_l0_threshold(2).with_table_target_size(1 << 12));
         let mut random = fastrand::Rng::with_seed(7);
         for round in 0..60_u32 {
-            // Mostly rising keys, whose tables are moved, and some that lie anywhere.
+            // Mostly ascending keys, whose tables are moved, and some at random.
             let first = if random.u8(..4) == 0 { random.u32(..6000) } else { round * 100 };
             let mut overlay = Overlay::default();
             let mut undo = overlay.begin();
@@ -325,21 +337,21 @@ mod tests {
                 let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(60).collect();
                 overlay.set(Keyspace::Item, key.to_be_bytes().to_vec().into(), Some(value.into()), &mut undo);
             }
-            // fjall's worker looks at a table that it has flushed, and nobody else can have it meanwhile. Two flushes of
-            // something else later it has looked.
+            // fjall's worker inspects each table it has flushed, and holds it meanwhile. After two more flushes it has
+            // finished.
             for overlay in [overlay, Overlay::default(), Overlay::default()] {
-                committer.commit(overlay, &StoreRecord::default(), Extent::Written).unwrap();
+                committer.commit(overlay, &StoreRecord::default(), Durability::Buffered).unwrap();
                 database.flush().unwrap();
             }
-            compact_into(&small, &database, &bell).unwrap();
-            let keyspace = database.made_already(Keyspace::Item).unwrap();
+            compact_into(&small, &database, &signal).unwrap();
+            let keyspace = database.opened_keyspace(Keyspace::Item).unwrap();
             let settled = shape(keyspace);
             keyspace.tree.compact(Arc::clone(&small) as _, database.oldest_snapshot()).unwrap();
             assert_eq!(shape(keyspace), settled, "round {round}");
         }
     }
 
-    /// Where the tables of items are, and where they are put so that no table can be made or read.
+    /// Moves the tables of items out of the way, so that no table can be written or read, or back.
     fn hide_tables(directory: &tempfile::TempDir, hide: bool) {
         let keyspaces = std::fs::read_dir(directory.path().join("keyspaces")).unwrap();
         for keyspace in keyspaces.map(|keyspace| keyspace.unwrap().path()) {
@@ -351,49 +363,49 @@ mod tests {
 
     #[test]
     fn a_merge_that_fails_changes_nothing_and_succeeds_when_the_cause_is_gone() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let database = with_first_level_tables(&directory, &bell);
-        let keyspace = database.made_already(Keyspace::Item).unwrap();
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let database = with_first_level_tables(&directory, &signal);
+        let keyspace = database.opened_keyspace(Keyspace::Item).unwrap();
         let before = shape(keyspace);
         hide_tables(&directory, true);
         for _ in 0..3 {
-            assert!(matches!(compact(&database, &bell), Err(Error::Io { .. })));
+            assert!(matches!(compact(&database, &signal), Err(Error::Io { .. })));
             assert_eq!(shape(keyspace), before);
-            assert_eq!(Lists::compare(&database), Lists::Agree);
+            assert_eq!(TableLists::compare(&database), TableLists::Agree);
         }
         hide_tables(&directory, false);
-        compact(&database, &bell).unwrap();
+        compact(&database, &signal).unwrap();
         assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
         let value = database.own().0.snapshot().get(keyspace, [3]).unwrap();
         assert_eq!(value.as_deref(), Some(&[FIRST_LEVEL_TABLES][..]));
         drop(database);
-        let (database, _) = open(&directory, &bell);
-        let keyspace = database.made_already(Keyspace::Item).unwrap();
+        let (database, _) = open(&directory, &signal);
+        let keyspace = database.opened_keyspace(Keyspace::Item).unwrap();
         let value = database.own().0.snapshot().get(keyspace, [3]).unwrap();
         assert_eq!(value.as_deref(), Some(&[FIRST_LEVEL_TABLES][..]), "also after a restart");
     }
 
     #[test]
     fn a_list_of_tables_that_memory_does_not_know_stops_the_writes() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let (database, mut commit) = open(&directory, &bell);
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let (database, mut commit) = open(&directory, &signal);
         commit(1);
         database.flush().unwrap();
-        assert_eq!(Lists::compare(&database), Lists::Agree);
-        let current = database.made_already(Keyspace::Item).unwrap().path().join("current");
+        assert_eq!(TableLists::compare(&database), TableLists::Agree);
+        let current = database.opened_keyspace(Keyspace::Item).unwrap().path().join("current");
         let plant = || {
             let mut bytes = std::fs::read(&current).unwrap();
             bytes[0] += 1;
             std::fs::write(&current, bytes).unwrap();
-            Lists::compare(&database)
+            TableLists::compare(&database)
         };
-        // fjall's worker may move the flushed table meanwhile, and then the list is a new one.
-        assert!((0..5).any(|_| plant() == Lists::Differ));
+        // fjall's worker may move the flushed table meanwhile, which makes the list a new one.
+        assert!((0..5).any(|_| plant() == TableLists::Differ));
     }
 
-    /// Puts the lists of tables out of sight, as a mount that has gone does, or back.
+    /// Moves the lists of tables out of the way, as an unmounted disk does, or back.
     fn hide_lists(database: &Database, hide: bool) {
-        for keyspace in database.made() {
+        for keyspace in database.opened_keyspaces() {
             let [current, hidden] = ["current", "hidden-current"].map(|name| keyspace.path().join(name));
             let (from, to) = if hide { (current, hidden) } else { (hidden, current) };
             std::fs::rename(from, to).unwrap();
@@ -402,24 +414,24 @@ mod tests {
 
     #[test]
     fn a_list_of_tables_that_cannot_be_read_is_a_failed_merge_and_stops_nothing() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let database = with_first_level_tables(&directory, &bell);
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let database = with_first_level_tables(&directory, &signal);
         let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
         let shared = Shared::start(None, clock).unwrap();
         hide_tables(&directory, true);
         hide_lists(&database, true);
-        assert!(matches!(Lists::compare(&database), Lists::Unread(Error::Io { .. })));
-        let mut lists = Lists::Agree;
+        assert!(matches!(TableLists::compare(&database), TableLists::Unread(Error::Io { .. })));
+        let mut lists = TableLists::Agree;
         for _ in 0..3 {
-            assert!(matches!(merge(&database, &bell, &mut lists), Err(Error::Io { .. })));
-            assert!(matches!(lists, Lists::Unread(_)));
+            assert!(matches!(merge(&database, &signal, &mut lists), Err(Error::Io { .. })));
+            assert!(matches!(lists, TableLists::Unread(_)));
         }
-        // The thread tries it again by itself until the cause is gone.
+        // The thread retries by itself until the cause is gone.
         let error = Error::io("compact", &"no space");
-        database.merging.failed(&error);
-        let first = database.merging.pause();
+        database.compaction_health.failed(&error);
+        let first = database.compaction_health.pause();
         let compactor =
-            Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&bell)).unwrap();
+            Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&signal)).unwrap();
         let wait_until = |is_so: &dyn Fn() -> bool| {
             (0..30_000).any(|_| {
                 is_so() || {
@@ -428,69 +440,73 @@ mod tests {
                 }
             })
         };
-        assert!(wait_until(&|| database.merging.pause() > first), "it fails again");
+        assert!(wait_until(&|| database.compaction_health.pause() > first), "it fails again");
         hide_tables(&directory, false);
         hide_lists(&database, false);
-        assert!(wait_until(&|| !database.merging.fails()), "it succeeds");
+        assert!(wait_until(&|| !database.compaction_health.fails()), "it succeeds");
         assert!(shared.poison().is_none());
         compactor.stop().unwrap();
-        let keyspace = database.made_already(Keyspace::Item).unwrap();
+        let keyspace = database.opened_keyspace(Keyspace::Item).unwrap();
         assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
     }
 
     #[test]
     fn writes_go_on_while_merges_fail_until_too_much_waits_and_again_when_they_succeed() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let (database, mut commit) = open(&directory, &bell);
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let (database, mut commit) = open(&directory, &signal);
         let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
         let shared = Shared::start(None, clock).unwrap();
         let compactor =
-            Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&bell)).unwrap();
-        // A failure that a merge would meet; the thread finds it gone and goes on.
-        database.merging.failed(&Error::io("compact", &"no space"));
-        assert_eq!(database.merging.check(&database), Ok(()), "little waits");
+            Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&signal)).unwrap();
+        // A failure that a compaction would meet; the thread finds it gone and continues.
+        database.compaction_health.failed(&Error::io("compact", &"no space"));
+        assert_eq!(database.compaction_health.check(&database), Ok(()), "little waits");
         for value in 0..20 {
             commit(value);
         }
         for _ in 0..30_000 {
-            if !database.merging.fails() {
+            if !database.compaction_health.fails() {
                 break;
             }
             pause();
         }
-        assert!(!database.merging.fails(), "it is tried again by itself");
+        assert!(!database.compaction_health.fails(), "it is tried again by itself");
         assert!(shared.poison().is_none());
         compactor.stop().unwrap();
-        // Nobody merges any more: what waits is counted.
-        let runs = || database.made_already(Keyspace::Item).unwrap().tree.l0_run_count();
+        // No compaction runs any more, so the runs that wait are counted.
+        let runs = || database.opened_keyspace(Keyspace::Item).unwrap().tree.l0_run_count();
         while runs() < 18 {
             commit(0);
             database.flush().unwrap();
         }
-        assert_eq!(database.merging.check(&database), Ok(()), "merges succeed, so more of them will");
-        database.merging.failed(&Error::io("compact", &"no space"));
-        let Err(Error::Io { cause, .. }) = database.merging.check(&database) else {
-            panic!("too much waits")
+        assert_eq!(
+            database.compaction_health.check(&database),
+            Ok(()),
+            "merges succeed, so more of them will"
+        );
+        database.compaction_health.failed(&Error::io("compact", &"no space"));
+        let Err(Error::Io { cause, .. }) = database.compaction_health.check(&database) else {
+            panic!("too many runs wait")
         };
         assert_eq!(cause, "cannot compact: no space");
-        database.merging.succeeded();
-        assert_eq!(database.merging.check(&database), Ok(()));
+        database.compaction_health.succeeded();
+        assert_eq!(database.compaction_health.check(&database), Ok(()));
     }
 
     #[test]
     fn a_memtable_that_fjall_forgets_is_left_to_us() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let (database, mut commit) = open(&directory, &bell);
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let (database, mut commit) = open(&directory, &signal);
         commit(0);
-        let first = Arc::downgrade(&database.made_already(Keyspace::Item).unwrap().tree.active_memtable());
-        // fjall forgets old versions of its tables when it flushes again, once there are newer commits.
-        let is_retired = || bell.state.lock().retired.iter().any(|one| Arc::as_ptr(one) == first.as_ptr());
+        let first = Arc::downgrade(&database.opened_keyspace(Keyspace::Item).unwrap().tree.active_memtable());
+        // fjall drops old versions of its tables when it flushes again, once there are newer commits.
+        let is_retired = || signal.state.lock().retired.iter().any(|one| Arc::as_ptr(one) == first.as_ptr());
         for value in 1..10 {
             database.flush().unwrap();
             commit(value);
         }
         assert!(is_retired(), "the writer holds on to it, and hands it over");
-        bell.free_memtables();
+        signal.free_memtables();
         assert!(first.upgrade().is_none());
     }
 }

@@ -1,8 +1,8 @@
-//! Whether a directory may be a store's: one that is there, or an empty one for a new store.
+//! Checks whether a directory may be a store's: that of an existing store, or an empty one for a new store.
 //!
-//! A mistyped path may be a user's home directory. A new store is made only where nothing else is: what file systems put into
-//! their roots and names with a dot do not count, nor does what the server keeps beside its store. It is looked at before
-//! anything is written.
+//! A mistyped path may be a user's home directory. A new store is made only in a directory without other files, except
+//! those that file systems put into their roots, names that begin with a dot, and what the server keeps beside its
+//! store. The check runs before anything is written.
 
 use super::database::Database;
 use super::marker;
@@ -10,13 +10,13 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::{fs, io};
 
-/// What the server keeps beside the store, and may have made before it.
-const BESIDE: [&str; 2] = ["keys.json", "tls"];
+/// Files that the server keeps beside the store, and may have made before it.
+const ALLOWED_NAMES: [&str; 2] = ["keys.json", "tls"];
 
-/// The beginning of the names of the store's own files.
+/// The prefix of the store's own file names.
 const OWN: &str = "bolide.";
 
-/// Refuses a path that is no directory, and a directory without a store that holds something else.
+/// Refuses a path that is not a directory, and a directory without a store that holds other files.
 pub(super) fn check(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => {
@@ -24,7 +24,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
         }
         Ok(_) if path.join(marker::FILE).exists() || Database::exists(path) => return Ok(()),
         Ok(_) => {}
-        // It is made, or why not is said then.
+        // Creating it follows, and reports what is wrong.
         Err(_) => return Ok(()),
     }
     let names = || {
@@ -39,7 +39,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 fn is_allowed(name: &str) -> bool {
-    name == "lost+found" || name.starts_with('.') || name.starts_with(OWN) || BESIDE.contains(&name)
+    name == "lost+found" || name.starts_with('.') || name.starts_with(OWN) || ALLOWED_NAMES.contains(&name)
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(check(path), Err(Error::NotOurs { path: shown.clone(), found }));
         let file = path.join("thesis.tex");
         assert_eq!(check(&file), Err(Error::NotADirectory { path: file.display().to_string() }));
-        // A store is opened whatever lies beside it.
+        // An existing store is opened whatever lies beside it.
         std::fs::write(path.join("bolide.store"), "").unwrap();
         assert_eq!(check(path), Ok(()));
     }

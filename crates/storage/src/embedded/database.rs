@@ -1,23 +1,23 @@
-//! fjall behind our contract, and the traps that come with it.
+//! fjall behind the contract of this crate, and its pitfalls.
 //!
 //! - Reads go through `Database::snapshot` only: `Keyspace::get` may see half of a batch that is being applied.
 //! - Key-value separation, FIFO compaction, weak deletes and `clear` are not used.
-//! - Memtables are small, so that a flush is short and writers do not stall behind several big ones; the journal is
-//!   bounded, so that the replay after a crash is.
-//! - fjall does not flush on close; we do, and the next start has nothing to replay into memory.
-//! - Compaction is ours, and so is freeing memtables: compactor.rs tells why.
-//! - Errors by which fjall stops for good stop our writes too.
+//! - Memtables are small, so that a flush is short and writers do not stall behind several large ones; the journal is
+//!   bounded, so that the replay after a crash is, too.
+//! - fjall does not flush on close; this module does, so the next start has nothing to replay into memory.
+//! - Compaction and freeing memtables are done by this crate: see compactor.rs.
+//! - Errors after which fjall refuses writes stop the store's writes, too.
 
-use super::compactor::{Bell, Memtables, TABLE_BYTES, left_alone};
+use super::compaction_health::CompactionHealth;
+use super::compactor::{CompactorSignal, Memtables, TABLE_BYTES, no_automatic_compaction};
 use super::marker::{Marker, State};
-use super::merging::Merging;
-use super::pace::{self, pause};
 use super::readers::Readers;
-use super::{Durability, EmbeddedOptions, journal, manifest};
+use super::throttle::{self, pause};
+use super::{EmbeddedOptions, journal, manifest};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::writer::Backend;
-use crate::{Direction, Error, Extent, KeyRange, Keyspace, Read, Result, Room, Scan, Snapshot};
+use crate::{Direction, Durability, Error, FreeSpace, KeyRange, Keyspace, Read, Result, Scan, Snapshot};
 use bytes::Bytes;
 use fjall::config::FilterPolicy;
 use fjall::{KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
@@ -32,44 +32,44 @@ const KEYSPACES: &str = "keyspaces";
 /// The keyspace of the store's own record.
 const OWN_KEYSPACE: &str = "store";
 const RECORD_KEY: &[u8] = b"record";
-/// A memtable of an ordinary keyspace, and of the two that take most of the bytes.
+/// The memtable size of an ordinary keyspace, and of the two that take most of the bytes.
 const MEMTABLE_BYTES: u64 = 8 << 20;
 const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
-/// With one memtable more waiting to be flushed fjall would sleep in steps of 100 ms; we wait in short ones.
+/// The number of sealed memtables a writer waits below: with one more, fjall would sleep in steps of 100 ms.
 const MAX_SEALED: usize = 2;
-/// The least that fjall allows; it is exceeded by at most one journal file.
+/// The smallest journal that fjall allows; it is exceeded by at most one journal file.
 const JOURNAL_BYTES: u64 = 64 << 20;
-/// The marker is written anew when the clock's bound has moved by so much since: not with every renewal of the lease, because
-/// it costs two syncs of its own.
+/// How far the clock's bound must move before the marker is rewritten: not with every renewal of the lease, because it
+/// costs two syncs of its own.
 const MARK_MS: u64 = 5_000;
-/// fjall's own threads: one, which flushes. Compaction is ours.
+/// fjall's own threads: one, which flushes.
 const WORKERS: usize = 1;
 
-/// An open fjall database with our keyspaces.
+/// An open fjall database with the store's keyspaces.
 ///
-/// Making a keyspace takes fjall a dozen syncs, on a slow disk long enough to notice. So a new store starts with its
-/// own only, and the writer makes the others when they are first written to, or before, when it has nothing to do.
+/// Creating a keyspace takes fjall a dozen syncs, noticeable on a slow disk. So a new store starts with its own
+/// keyspace only, and the writer creates the others when they are first written to, or earlier, when it is idle.
 pub(super) struct Database {
     fjall: fjall::Database,
     path: PathBuf,
     keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
     own: fjall::Keyspace,
-    /// How much of the disk is kept back from users.
+    /// How much of the disk is reserved.
     reserve_bytes: u64,
-    /// Who reads.
+    /// Open snapshots.
     pub(super) readers: Readers,
-    /// Held while tables are being merged.
+    /// Held while tables are being compacted.
     pub(super) compacting: Mutex<()>,
-    pub(super) merging: Merging,
+    pub(super) compaction_health: CompactionHealth,
 }
 
 impl Database {
-    /// Whether there is a fjall database in `path`.
+    /// Returns whether there is a fjall database in `path`.
     pub(super) fn exists(path: &Path) -> bool {
         path.join(KEYSPACES).exists()
     }
 
-    /// Removes what there is of a database whose making was cut off: fjall neither opens it nor makes it anew.
+    /// Removes the remains of a database whose creation was interrupted: fjall neither opens nor recreates it.
     pub(super) fn remove_unfinished(path: &Path) -> Result<()> {
         let remove = || {
             for entry in std::fs::read_dir(path)? {
@@ -87,9 +87,9 @@ impl Database {
     }
 
     pub(super) fn open(options: &EmbeddedOptions) -> Result<Self> {
-        // fjall asserts in its recovery what a damaged file may make false.
+        // fjall asserts conditions in its recovery that a damaged file may break.
         catch_unwind(AssertUnwindSafe(|| Self::open_fjall(options)))
-            .unwrap_or_else(|_| Err(Error::Corrupt { what: "recovery found a contradiction".to_owned() }))
+            .unwrap_or_else(|_| Err(Error::Corrupt { what: "recovery found inconsistent data".to_owned() }))
             .map_err(|error| match error {
                 Error::Locked { .. } => Error::Locked { path: options.path.display().to_string() },
                 other => other,
@@ -110,12 +110,12 @@ impl Database {
             .map_err(|error| cannot("open the store", &error))?;
         let own_options = || {
             KeyspaceCreateOptions::default()
-                .compaction_strategy(left_alone())
+                .compaction_strategy(no_automatic_compaction())
                 .max_memtable_size(MEMTABLE_BYTES)
         };
         let own = fjall.keyspace(OWN_KEYSPACE, own_options);
         let own = own.map_err(|error| cannot("open a keyspace", &error))?;
-        // A store that was killed may have made some whose names are not durable yet.
+        // A killed store may have created keyspaces whose names are not durable yet.
         sync_keyspaces(&options.path)?;
         let keyspaces = [const { OnceLock::new() }; Keyspace::ALL.len()];
         let database = Self {
@@ -126,18 +126,18 @@ impl Database {
             reserve_bytes: options.reserve_bytes,
             readers: Readers::default(),
             compacting: Mutex::default(),
-            merging: Merging::default(),
+            compaction_health: CompactionHealth::default(),
         };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
-                database.make(keyspace)?;
+                database.open_keyspace(keyspace)?;
             }
         }
         Ok(database)
     }
 
-    /// The keyspace, made now if it is not there. Only the writer may ask.
-    fn make(&self, keyspace: Keyspace) -> Result<&fjall::Keyspace> {
+    /// Returns the keyspace, creating it if necessary. Only the writer may call this.
+    fn open_keyspace(&self, keyspace: Keyspace) -> Result<&fjall::Keyspace> {
         let place = &self.keyspaces[keyspace.number()];
         if let Some(made) = place.get() {
             return Ok(made);
@@ -151,44 +151,44 @@ impl Database {
         Ok(place.get_or_init(|| made))
     }
 
-    /// The keyspace if it has been made.
-    pub(super) fn made_already(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
+    /// Returns the keyspace if it exists.
+    pub(super) fn opened_keyspace(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
         self.keyspaces[keyspace.number()].get()
     }
 
-    /// fjall itself and the store's own keyspace.
+    /// Returns fjall itself and the store's own keyspace.
     pub(super) fn own(&self) -> (&fjall::Database, &fjall::Keyspace) {
         (&self.fjall, &self.own)
     }
 
-    /// All keyspaces that have been made.
-    pub(super) fn made(&self) -> impl Iterator<Item = &fjall::Keyspace> {
+    /// Returns all keyspaces that exist.
+    pub(super) fn opened_keyspaces(&self) -> impl Iterator<Item = &fjall::Keyspace> {
         self.keyspaces.iter().filter_map(OnceLock::get).chain([&self.own])
     }
 
-    /// The store's record as of the newest commit, none if there was no commit.
+    /// Returns the store's record as of the newest commit; `None` if there was no commit.
     pub(super) fn record(&self) -> Result<Option<StoreRecord>> {
         let bytes = self.fjall.snapshot().get(&self.own, RECORD_KEY);
         let bytes = bytes.map_err(|error| cannot("read the store record", &error))?;
         bytes.map(|bytes| StoreRecord::decode(&bytes)).transpose()
     }
 
-    /// Bytes on disk in all, and of the journal alone.
+    /// Returns the bytes on disk in all, and of the journal alone.
     pub(super) fn sizes(&self) -> (u64, u64) {
         (self.fjall.disk_space().unwrap_or(0), self.fjall.journal_disk_space().unwrap_or(0))
     }
 
-    /// The disk below. Whatever is only in memory and in the journal must still find room in tables.
-    pub(super) fn room(&self) -> Option<Room> {
-        Room::of(&self.path, self.reserve_bytes, self.fjall.write_buffer_size())
+    /// Returns the free space of the disk. What is only in memory and in the journal still needs space for its tables.
+    pub(super) fn free_space(&self) -> Option<FreeSpace> {
+        FreeSpace::of(&self.path, self.reserve_bytes, self.fjall.write_buffer_size())
     }
 
-    /// What was written before this may be seen by nobody but in its newest version.
+    /// Returns the sequence number below which snapshots see only the newest version of each key.
     pub(super) fn oldest_snapshot(&self) -> u64 {
         self.fjall.supervisor.snapshot_tracker.get_seqno_safe_to_gc()
     }
 
-    /// Rewrites all tables of a keyspace into the last level, without what was removed.
+    /// Rewrites all tables of a keyspace into the last level, without removed entries.
     pub(super) fn rewrite(&self, keyspace: &fjall::Keyspace) -> Result<()> {
         let rewritten = keyspace.tree.major_compact(TABLE_BYTES, self.oldest_snapshot());
         rewritten.map_err(|error| cannot("rewrite tables", &error.into()))
@@ -196,24 +196,24 @@ impl Database {
 
     /// Writes all memtables to tables.
     pub(super) fn flush(&self) -> Result<()> {
-        for keyspace in self.made() {
+        for keyspace in self.opened_keyspaces() {
             keyspace.rotate_memtable().map_err(|error| cannot("flush", &error))?;
         }
         self.wait_for_flushes(0)
     }
 
-    /// Closes what was flushed. Says whether tables have all there is, so that nothing is lost with the journal.
+    /// Closes a flushed database. Returns whether tables hold everything, so that nothing is lost with the journal.
     pub(super) fn close(self) -> bool {
         let is_flushed = |keyspace: &fjall::Keyspace| {
             keyspace.tree.active_memtable().is_empty() && keyspace.sealed_memtable_count() == 0
         };
-        self.made().all(is_flushed)
+        self.opened_keyspaces().all(is_flushed)
     }
 
     /// Waits until no keyspace has more than `sealed` memtables waiting to be flushed.
     pub(super) fn wait_for_flushes(&self, sealed: usize) -> Result<()> {
-        while self.made().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
-            // Says so if a worker died, for which we would wait in vain.
+        while self.opened_keyspaces().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
+            // Reports a worker that has ended, for which the wait would never end.
             self.fjall.persist(PersistMode::Buffer).map_err(|error| cannot("flush", &error))?;
             pause();
         }
@@ -222,7 +222,7 @@ impl Database {
 }
 
 fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
-    let options = KeyspaceCreateOptions::default().compaction_strategy(left_alone());
+    let options = KeyspaceCreateOptions::default().compaction_strategy(no_automatic_compaction());
     match keyspace {
         // Read by key, mostly keys that exist.
         Keyspace::Item => options.max_memtable_size(BIG_MEMTABLE_BYTES).expect_point_read_hits(true),
@@ -239,7 +239,7 @@ fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
     }
 }
 
-/// The writer's way to the disk.
+/// The writer's access to the disk.
 pub(super) struct Committer {
     database: Arc<Database>,
     durability: Durability,
@@ -247,7 +247,7 @@ pub(super) struct Committer {
     /// The clock's bound when the marker was last written.
     marked_bound: crate::Time,
     memtables: Memtables,
-    /// Whether the disk was short when it was last looked at.
+    /// Whether the last check found too little free space.
     short: bool,
 }
 
@@ -257,10 +257,10 @@ impl Committer {
         durability: Durability,
         path: PathBuf,
         record: Option<&StoreRecord>,
-        bell: Arc<Bell>,
+        signal: Arc<CompactorSignal>,
     ) -> Self {
         let marked_bound = record.map(|record| record.clock.bound).unwrap_or_default();
-        Self { database, durability, path, marked_bound, memtables: Memtables::new(bell), short: false }
+        Self { database, durability, path, marked_bound, memtables: Memtables::new(signal), short: false }
     }
 }
 
@@ -268,7 +268,7 @@ impl Backend for Committer {
     fn prepare(&mut self) -> Result<bool> {
         let missing = |keyspace: &Keyspace| self.database.keyspaces[keyspace.number()].get().is_none();
         let Some(keyspace) = Keyspace::ALL.into_iter().find(missing) else { return Ok(false) };
-        self.database.make(keyspace)?;
+        self.database.open_keyspace(keyspace)?;
         Ok(true)
     }
 
@@ -277,55 +277,55 @@ impl Backend for Committer {
     }
 
     fn check(&self) -> Result<()> {
-        self.database.merging.check(&self.database)
+        self.database.compaction_health.check(&self.database)
     }
 
-    fn room(&mut self) -> Option<Room> {
+    fn free_space(&mut self) -> Option<FreeSpace> {
         if self.database.reserve_bytes == 0 {
             return None;
         }
-        let mut room = self.database.room()?;
+        let mut free_space = self.database.free_space()?;
         if self.short {
-            // A little more than enough, or the edge would be crossed many times a second.
-            room.reserved_bytes += room.reserved_bytes / 8;
+            // A little hysteresis, or the limit would be crossed many times a second.
+            free_space.reserved_bytes += free_space.reserved_bytes / 8;
         }
-        if room.is_short() != self.short {
-            self.short = room.is_short();
-            let Room { free_bytes, reserved_bytes, .. } = room;
+        if free_space.is_low() != self.short {
+            self.short = free_space.is_low();
+            let FreeSpace { free_bytes, reserved_bytes, .. } = free_space;
             if self.short {
                 log::error!(
-                    "no room on the disk: {free_bytes} bytes are left, {reserved_bytes} are kept back; only what makes room is written"
+                    "disk space is low: {free_bytes} bytes free, {reserved_bytes} bytes reserved; only writes that free space are accepted"
                 );
             } else {
-                log::warn!("there is room on the disk again, everything is written");
+                log::warn!("disk space is sufficient again; all writes are accepted");
             }
         }
-        Some(room)
+        Some(free_space)
     }
 
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()> {
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, durability: Durability) -> Result<()> {
         let Database { fjall, own, .. } = self.database.as_ref();
         self.database.wait_for_flushes(MAX_SEALED)?;
-        // What is written only is durable before it gets into a table: fjall syncs its journal before every flush.
-        let is_synced = self.durability == Durability::Sync && extent == Extent::Synced;
+        // A buffered commit is durable before it gets into a table: fjall syncs its journal before every flush.
+        let is_synced = self.durability == Durability::Sync && durability == Durability::Sync;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         // All entries, the store's record and the floor.
         let entries = overlay.len() + 2;
         let batch = OwnedWriteBatch::with_capacity(fjall.clone(), entries);
         let mut batch = batch.durability(Some(mode));
         for (keyspace, key, change) in overlay.into_packed_changes() {
-            let keyspace = self.database.make(keyspace)?;
+            let keyspace = self.database.open_keyspace(keyspace)?;
             match change {
                 Some(value) => batch.insert(keyspace, key, value),
                 None => batch.remove(keyspace, key),
             }
         }
         batch.insert(own, RECORD_KEY, record.encode());
-        // The last one: `journal::check` looks for it there.
+        // The last entry: `journal::check` looks for it there.
         batch.insert(own, journal::FLOOR_KEY, fjall.seqno().to_le_bytes());
         batch.commit().map_err(|error| cannot("commit", &error))?;
         self.memtables.committed(&self.database);
-        pace::rest_after(&self.database, entries);
+        throttle::throttle_after(&self.database, entries);
         if is_synced && record.clock.bound.millis().abs_diff(self.marked_bound.millis()) >= MARK_MS {
             self.marked_bound = record.clock.bound;
             Marker { commit: record.commit, state: State::Open }.write(&self.path)?;
@@ -334,14 +334,14 @@ impl Backend for Committer {
     }
 }
 
-/// One moment of the database.
+/// A snapshot of the database.
 pub(super) struct EmbeddedSnapshot {
     snapshot: fjall::Snapshot,
-    /// Leaves after fjall's snapshot is closed: fields go in this order.
+    /// Dropped after fjall's snapshot: fields are dropped in this order.
     reader: Reader,
 }
 
-/// Somebody who reads, counted as long as they do.
+/// An open snapshot, counted as long as it lives.
 struct Reader {
     database: Arc<Database>,
     phase: usize,
@@ -359,7 +359,7 @@ impl EmbeddedSnapshot {
         Self { snapshot: reader.database.fjall.snapshot(), reader }
     }
 
-    /// The store's record as of this snapshot.
+    /// Returns the store's record as of this snapshot.
     pub(super) fn record(&self) -> Result<Option<StoreRecord>> {
         let bytes = self.snapshot.get(&self.reader.database.own, RECORD_KEY);
         let bytes = bytes.map_err(|error| cannot("read the store record", &error))?;
@@ -367,7 +367,7 @@ impl EmbeddedSnapshot {
     }
 
     fn keyspace(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
-        self.reader.database.made_already(keyspace)
+        self.reader.database.opened_keyspace(keyspace)
     }
 }
 
@@ -396,7 +396,7 @@ impl Read for EmbeddedSnapshot {
     }
 }
 
-/// fjall's error as ours.
+/// Converts fjall's error.
 pub(super) fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(lsm_tree::Error::Io(error)) => {
@@ -410,13 +410,13 @@ pub(super) fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
     }
 }
 
-/// Makes the names of new keyspaces durable: fjall syncs what is in the directory of a keyspace, but not where that stands.
+/// Makes the names of new keyspaces durable: fjall syncs the contents of a keyspace's directory, but not its parent.
 fn sync_keyspaces(path: &Path) -> Result<()> {
     sync_directory(&path.join(KEYSPACES)).map_err(|error| Error::io("sync the names of keyspaces", &error))
 }
 
-/// Makes a directory if it is not there, for good, with its name in the directory above it; and for its owner alone, because
-/// whatever comes into it is somebody's data.
+/// Creates a directory if it does not exist, durably with its name in the parent directory, and readable by its owner
+/// alone, because it will hold user data.
 pub(super) fn make_directory(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());

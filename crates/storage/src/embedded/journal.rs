@@ -1,16 +1,17 @@
-//! fjall's journal: a file for what is in memory alone, and older ones for what is just being written to tables.
+//! fjall's journal: one file for data that is in memory alone, and older ones for data that is being flushed to tables.
 //!
-//! fjall keeps a checksum of each commit's entries, but not of the number before them; and by that number it judges which
-//! version of a key is the newest, and what tables have already. It also ends reading a file at the first commit that is not
-//! whole, and goes on with the next file. So with one bit turned over a commit could be undone by an older one, or be gone
-//! without a word. Each commit of ours therefore has a *floor* among its entries, the number that was next before it:
+//! fjall keeps a checksum of each commit's entries, but not of the sequence number before them; and that number decides
+//! which version of a key is the newest, and which commits the tables already have. It also stops reading a file at the
+//! first incomplete commit, and continues with the next file. So a single flipped bit could let an older commit undo a
+//! newer one, or drop a commit silently. Each commit of this crate therefore has a *floor* among its entries, the
+//! number that was next before it:
 //!
 //! ```text
 //!   floor 7   number 7        floor 9   number 9        floor 10  number 10
 //!             8 was taken by a flush
 //! ```
 //!
-//! A number lies at its own floor or a little above, and below that of the next commit.
+//! A commit's number is its own floor or a little more, and below the floor of the next commit.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -19,10 +20,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Error, Result};
 
-/// The entry of the floor, in the store's own keyspace; the last one of a commit.
+/// The key of the floor, in the store's own keyspace; the last entry of a commit.
 pub(super) const FLOOR_KEY: &[u8] = b"floor";
 
-/// More numbers than flushes and merges can take between a commit's floor and its number.
+/// More numbers than flushes and compactions can take between a commit's floor and its number.
 const LEAP: u64 = 1 << 20;
 
 const START: u8 = 1;
@@ -30,14 +31,14 @@ const ITEM: u8 = 2;
 const END: u8 = 3;
 const END_MAGIC: &[u8; 4] = b"FJL\x03";
 
-/// Whether this is a file of the journal.
+/// Returns whether this is a file of the journal.
 pub(super) fn is_journal(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "jnl")
 }
 
-/// Empties the journal of a database that was closed and has everything in tables. fjall would read all of it when it is opened,
-/// up to 64 MB in most of a second, to find that out. The file itself stays: without one fjall would begin its sequence numbers
-/// anew. Where there are several files, something is as nobody expects, and they stay as they are.
+/// Empties the journal of a closed database that has everything in tables. fjall would otherwise read all of it on
+/// opening, up to 64 MB in most of a second, to find that out. The file itself stays: without one fjall would restart
+/// its sequence numbers. Where there are several files, something is unusual, and they stay as they are.
 pub(super) fn empty(path: &Path) -> Result<()> {
     let empty = || {
         let journals = journals(path)?;
@@ -49,8 +50,8 @@ pub(super) fn empty(path: &Path) -> Result<()> {
     empty().map_err(|error: io::Error| Error::io("empty the journal", &error))
 }
 
-/// Refuses a store whose journal has a commit with a wrong number, or ends too early in a file that another one follows: such a
-/// file was synced before the next one was begun. Where the newest file ends is for fjall to say.
+/// Refuses a store whose journal has a commit with a wrong number, or ends too early in a file that another one
+/// follows: such a file was synced before the next one was begun. fjall decides where the newest file ends.
 pub(super) fn check(path: &Path) -> Result<()> {
     let cannot = |error: io::Error| Error::io("read the journal", &error);
     let journals = journals(path).map_err(cannot)?;
@@ -77,7 +78,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of the journal, the oldest first.
+/// Returns the files of the journal, the oldest first.
 fn journals(path: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
     let mut journals = paths.collect::<io::Result<Vec<_>>>()?;
@@ -90,16 +91,16 @@ fn damaged(journal: &Path, what: &str) -> Error {
     Error::Corrupt { what: format!("{}: {what}", journal.display()) }
 }
 
-/// What decides the place of a commit.
+/// The parts of a commit that decide its position.
 #[derive(Debug, PartialEq, Eq)]
 struct Commit {
     number: u64,
-    /// None in what the scrub writes beside the writer, and in commits of programs that had none.
+    /// `None` in what the scrub writes, and in commits of versions that wrote no floor.
     floor: Option<u64>,
 }
 
 impl Commit {
-    /// The commit at the beginning of some bytes, if there is a whole one, and what is behind it. Little-endian:
+    /// Returns the commit at the beginning of `bytes`, if it is complete, and the bytes after it. Little-endian:
     ///
     /// | | |
     /// |---|---|
@@ -124,7 +125,7 @@ impl Commit {
     }
 }
 
-/// Key and value of the entry at the beginning of some bytes, and what is behind it.
+/// Returns key and value of the entry at the beginning of `bytes`, and the bytes after it.
 fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (head, rest) = tagged(bytes, ITEM)?.split_first_chunk::<20>()?;
     let [.., k0, k1, _, _, _, _, v0, v1, v2, v3] = *head;
@@ -148,7 +149,7 @@ mod tests {
     use std::sync::Arc;
     use xxhash_rust::xxh3::xxh3_64;
 
-    /// The journal of a store with some commits, and where each of them begins.
+    /// Returns the journal of a store with some commits, and the offset of each.
     fn journal() -> (Vec<u8>, Vec<usize>) {
         let directory = tempfile::tempdir().unwrap();
         let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000))));

@@ -1,7 +1,8 @@
-//! Which tables of a keyspace count. fjall keeps a list of them, `v` and a number, and a file `current` with that number and
-//! the list's checksum. It looks at neither checksum nor absence: a keyspace without `current` is a new one to it, and a list
-//! with a bit turned over may have fewer tables. What was in them would be gone without a word, so it is looked at here. And each
-//! table ends with a list of its parts, for which fjall asks for memory before it looks at a checksum.
+//! Checks which tables of a keyspace count. fjall keeps a list of them, `v` and a number, and a file `current` with
+//! that number and the list's checksum. It checks neither the checksum nor whether the file exists: it takes a keyspace
+//! without `current` for a new one, and a list with a flipped bit may have fewer tables. Their contents would be lost
+//! silently, so this module checks both. And each table ends with a list of its parts, for which fjall allocates memory
+//! before it verifies a checksum.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -12,16 +13,16 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::{Error, Result};
 
 const CURRENT: &str = "current";
-/// How a checksum was made that we can make again.
+/// The one checksum kind this module can compute.
 const XXH3: u8 = 0;
 
-/// The end of a table: `SFA!`, two bytes of versions, 16 of the checksum of the list of its parts, 8 of where that begins, 8 of its
-/// length.
+/// The footer of a table: `SFA!`, two bytes of versions, 16 of the checksum of the list of its parts, 8 of the list's
+/// offset, 8 of its length.
 const END_BYTES: u64 = 38;
 const LIST_AT: u64 = 22;
 /// The list: `TOC!`, the number of parts (4), and for each of them at least position, length (8 each) and the length of its name.
 const LIST_HEAD_BYTES: u64 = 8;
-const PART_LEAST_BYTES: u64 = 18;
+const PART_MIN_BYTES: u64 = 18;
 
 /// Refuses a store if the list of a keyspace's tables is missing or damaged, or a table's own list is longer than the table.
 pub(super) fn check(keyspaces: &Path) -> Result<()> {
@@ -54,7 +55,7 @@ pub(super) fn check(keyspaces: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The number of the list of tables that counts in a keyspace; none if there is none.
+/// Returns the number of the current list of tables of a keyspace; `None` if there is none.
 pub(super) fn current(keyspace: &Path) -> Result<Option<u64>> {
     let current = read(&keyspace.join(CURRENT))?;
     Ok(current.and_then(|current| parse(&current)).map(|(number, _)| number))
@@ -68,19 +69,21 @@ fn tables(folder: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Whether a table's list has more parts than bytes for them. Whatever else is wrong with a table fjall notices. One that was
-/// still being written when the machine stopped is no concern of anybody, and has no such end.
+/// Returns whether a table's list claims more parts than it has bytes for. fjall notices everything else that is wrong
+/// with a table. A table that was still being written when the machine stopped has no such footer and is not used.
 fn claims_too_much(table: &Path) -> io::Result<bool> {
     let mut file = fs::OpenOptions::new().read(true).open(table)?;
     let Some(end) = file.metadata()?.len().checked_sub(END_BYTES) else { return Ok(false) };
     let mark: [u8; 4] = read_at(&mut file, end)?;
     let list = u64::from_le_bytes(read_at(&mut file, end + LIST_AT)?);
-    let Some(room) = end.checked_sub(list).and_then(|room| room.checked_sub(LIST_HEAD_BYTES)) else {
+    let Some(list_bytes) =
+        end.checked_sub(list).and_then(|list_bytes| list_bytes.checked_sub(LIST_HEAD_BYTES))
+    else {
         return Ok(false);
     };
     let list_mark: [u8; 4] = read_at(&mut file, list)?;
     let parts = u32::from_le_bytes(read_at(&mut file, list + 4)?);
-    Ok(mark == *b"SFA!" && list_mark == *b"TOC!" && u64::from(parts) * PART_LEAST_BYTES > room)
+    Ok(mark == *b"SFA!" && list_mark == *b"TOC!" && u64::from(parts) * PART_MIN_BYTES > list_bytes)
 }
 
 fn read_at<const LENGTH: usize>(file: &mut fs::File, at: u64) -> io::Result<[u8; LENGTH]> {
@@ -90,7 +93,7 @@ fn read_at<const LENGTH: usize>(file: &mut fs::File, at: u64) -> io::Result<[u8;
     Ok(bytes)
 }
 
-/// The number of the list, its checksum, and how that was made.
+/// Returns the number of the list, its checksum and the kind of checksum.
 fn parse(current: &[u8]) -> Option<(u64, u128)> {
     let (number, rest) = current.split_first_chunk()?;
     let (checksum, kind) = rest.split_first_chunk()?;

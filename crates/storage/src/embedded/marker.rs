@@ -1,11 +1,12 @@
-//! The marker beside the data: which format, whether the store was closed in order, and how many commits are known
-//! to be in it.
+//! The marker beside the data: the format, whether the store was closed cleanly, and how many commits are known to be
+//! in it.
 //!
-//! fjall ends recovery quietly at the first journal record that does not parse. So the number of commits known to
-//! be durable is kept in a file of its own, raised with a renewal of the clock's lease every few seconds under load
-//! (never when idle) and on close: a recovery that finds fewer commits has lost some, and says so.
+//! fjall ends recovery silently at the first journal record that does not parse. So the number of commits known to be
+//! durable is kept in a file of its own, raised with a renewal of the clock's lease every few seconds under load (never
+//! when idle) and on close: a recovery that finds fewer commits has lost some, and reports it.
 //!
-//! Text, so that an operator can read it: `bolide store 1`, `commit 4711`, and `clean`, `open` or `making`, each on its line.
+//! A text file, so that an operator can read it: `bolide store 1`, `commit 4711`, and `clean`, `open` or `making`, each
+//! on a line.
 
 use crate::record::{FORMAT, READABLE};
 use crate::{Error, Result};
@@ -15,7 +16,7 @@ use std::path::Path;
 
 pub(super) const FILE: &str = "bolide.store";
 const NEW_FILE: &str = "bolide.store.new";
-/// Longer than any marker; more is not read.
+/// Longer than any valid marker; more is not read.
 const MAX_BYTES: u64 = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(super) struct Marker {
 pub(super) enum State {
     Clean,
     Open,
-    /// The store's files are being made: nothing was ever written to it, and what there is of them can go.
+    /// The store's files are being created: nothing was ever written to it, and what exists of them can be removed.
     Making,
 }
 
@@ -46,7 +47,7 @@ impl State {
 }
 
 impl Marker {
-    /// The marker in `directory`, `None` if there is none.
+    /// Reads the marker in `directory`; `None` if there is none.
     pub(super) fn read(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(FILE);
         let length = match fs::metadata(&path) {
@@ -73,7 +74,7 @@ impl Marker {
         Ok(Self { commit: commit.ok_or_else(unreadable)?, state: state.ok_or_else(unreadable)? })
     }
 
-    /// Replaces the marker in `directory`: after a crash either this one is there or the one before.
+    /// Replaces the marker in `directory`: after a crash either this one or the previous one is there.
     pub(super) fn write(self, directory: &Path) -> Result<()> {
         let text = format!("bolide store {FORMAT}\ncommit {}\n{}\n", self.commit, self.state.name());
         let new = directory.join(NEW_FILE);

@@ -1,39 +1,39 @@
 //! The embedded store: fjall under one writer thread with group commit.
 //!
-//! Callers queue their jobs; the writer thread runs everything that waits over one overlay and makes one synced
-//! commit for all of it, so the disk's sync is shared and "visible" means "durable". Readers take snapshots and
-//! never meet the writer. This room is the only one of the crate that starts threads and touches files.
+//! Callers queue their jobs; the writer thread runs everything that waits over one overlay and makes one synced commit
+//! for all of it, so the jobs share one sync and "visible" means "durable". Readers take snapshots and never wait for
+//! the writer. This module is the only one of the crate that starts threads and touches files.
 //!
 //! | file | what |
 //! |---|---|
 //! | `database.rs` | fjall itself: keyspaces, batches, snapshots, and its traps |
 //! | `queue.rs` | the bounded queue and the writer thread |
 //! | `compactor.rs` | compaction in small pieces, and freeing memory, on threads of their own |
-//! | `merging.rs` | merges that fail, until their cause is gone |
+//! | `compaction_health.rs` | failing compactions, until their cause is gone |
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
-//! | `readers.rs` | who reads, to wait for those who began before |
+//! | `readers.rs` | open snapshots, to wait for those opened before some moment |
 //! | `scrub.rs` | getting removed bytes out of the files |
-//! | `pace.rs` | waits and rests: merging keeps up with writing |
-//! | `data_directory.rs` | which directories may be a store's |
-//! | `restore.rs` | a store made of a backup |
-//! | `journal.rs`, `manifest.rs` | what fjall does not look at when it opens a store |
-//! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
+//! | `throttle.rs` | delays that let compaction keep up with writing |
+//! | `data_directory.rs` | which directories may hold a store |
+//! | `restore.rs` | making a store from a backup |
+//! | `journal.rs`, `manifest.rs` | checks that fjall does not make when it opens a store |
+//! | `rescue.rs` | the part of the journal that a recovery cut off, kept and reported |
 
+mod compaction_health;
 mod compactor;
 mod data_directory;
 mod database;
 mod journal;
 mod manifest;
 mod marker;
-mod merging;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
-mod pace;
 mod queue;
 mod readers;
 mod rescue;
 mod restore;
 mod scrub;
+mod throttle;
 
 use crate::clock::{ClockOptions, Command};
 use crate::record::StoreRecord;
@@ -41,10 +41,10 @@ use crate::sync::JoinHandle;
 use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
 use crate::{
-    Backup, ClockStatus, Error, Job, Keyspace, Lanes, Result, Room, Scrubbed, Snapshot, Stats, Store, Time,
-    WriterLoad,
+    Backup, ClockStatus, Durability, Error, FreeSpace, Job, Keyspace, Lanes, Result, Scrubbed, Snapshot,
+    Stats, Store, Time, WriterLoad,
 };
-use compactor::{Bell, Compactor};
+use compactor::{Compactor, CompactorSignal};
 use database::{Committer, Database, EmbeddedSnapshot};
 use marker::{Marker, State};
 use parking_lot::{Mutex, RwLock};
@@ -57,53 +57,46 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often the lock is tried, a millisecond apart.
+/// How often the lock is tried, one millisecond apart.
 const LOCK_ATTEMPTS: u32 = 100;
 
-/// What an acknowledged write survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Power loss: every group is synced to disk before it is answered.
-    Sync,
-    /// The end of this process, but not of the operating system.
-    Buffered,
-}
-
-/// How to open an embedded store.
+/// Options for opening an embedded store.
 #[derive(Clone)]
 pub struct EmbeddedOptions {
-    /// The directory of the data; made if it does not exist.
+    /// The data directory; created if it does not exist.
     pub path: PathBuf,
     /// What an acknowledged write survives.
     pub durability: Durability,
-    /// The most memory the cache of data blocks may take; it fills as data is read.
+    /// The largest size of the block cache; it fills as data is read.
     pub cache_bytes: u64,
-    /// The most files of tables that are kept open for reading. A merge opens what it needs beside.
+    /// The largest number of table files kept open for reading. A compaction opens more.
     pub open_files: usize,
-    /// How much of the disk is kept back from users, a twentieth of it at most. With 0 nothing is, and nobody looks.
+    /// How much of the disk is reserved, at most a twentieth of it. With 0 nothing is reserved, and free space is not
+    /// checked.
     pub reserve_bytes: u64,
     /// The clock.
     pub clock: ClockOptions,
 }
 
 impl EmbeddedOptions {
-    /// Synced commits, a cache of up to 256 MiB, up to 900 open tables and 256 MiB of the disk kept back.
+    /// Creates options with synced commits, a cache of up to 256 MiB, up to 900 open tables and 256 MiB of the disk
+    /// reserved.
     pub fn new(path: impl Into<PathBuf>, clock: ClockOptions) -> Self {
         let (path, durability) = (path.into(), Durability::Sync);
         Self { path, durability, cache_bytes: 256 << 20, open_files: 900, reserve_bytes: 256 << 20, clock }
     }
 }
 
-/// What opening found. Worth a line in the log unless it was clean.
+/// The result of recovery. Worth a line in the log unless it was clean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether the store was new or had been closed in order.
+    /// Whether the store was new or had been closed cleanly.
     pub clean: bool,
-    /// Commits the store has seen in its life, after recovery.
+    /// The number of commits in the store after recovery.
     pub commits: u64,
-    /// Bytes at the end of the journal that were no whole commit and were cut off.
+    /// Bytes at the end of the journal that were not a complete commit and were cut off.
     pub dropped_bytes: u64,
-    /// Where those bytes are kept until the next recovery that drops some.
+    /// The file that keeps those bytes until the next recovery that drops some.
     pub dropped_file: Option<PathBuf>,
 }
 
@@ -116,15 +109,15 @@ pub struct EmbeddedStore {
     compactor: Mutex<Option<Compactor>>,
     path: PathBuf,
     recovery: Recovery,
-    /// Held while a scrub runs, and by `close` for good.
+    /// Held while a scrub runs, and permanently by `close`.
     scrubbing: Mutex<()>,
     closing: AtomicBool,
-    /// Held, and with it the directory, until the store is closed or dropped.
+    /// Locks the directory until the store is closed or dropped.
     lock: Mutex<Option<fs::File>>,
 }
 
 impl EmbeddedStore {
-    /// Opens the store in `options.path`, a new one if there is none.
+    /// Opens the store in `options.path`, or creates one there.
     pub fn open(options: EmbeddedOptions) -> Result<Self> {
         let path = options.path.clone();
         data_directory::check(&path)?;
@@ -138,7 +131,7 @@ impl EmbeddedStore {
         let before = found.unwrap_or(Marker { commit: 0, state: State::Making });
         let database = match before.state {
             State::Making => Self::make(&options)?,
-            // From here on a crash finds a store that was not closed.
+            // From here on a crash leaves a store marked as not closed.
             State::Clean | State::Open => {
                 Marker { state: State::Open, ..before }.write(&path)?;
                 None
@@ -166,7 +159,8 @@ impl EmbeddedStore {
         Self::start(options, database, record, recovery, lock)
     }
 
-    /// Makes the files of a new store, which is there only when all of them are: fjall does not go on with half of them.
+    /// Creates the files of a new store, which exists only when all of them do: fjall does not continue with half of
+    /// them.
     fn make(options: &EmbeddedOptions) -> Result<Option<Database>> {
         let marker = Marker { commit: 0, state: State::Making };
         marker.write(&options.path)?;
@@ -187,7 +181,7 @@ impl EmbeddedStore {
         let shared = match Shared::start(record.as_ref(), clock) {
             Ok(shared) => shared,
             Err(error) => {
-                // Refused, not used: leave the store as it was found.
+                // The store was refused, not used: leave it as it was found.
                 if recovery.clean {
                     Marker { commit: recovery.commits, state: State::Clean }.write(&path)?;
                 }
@@ -195,10 +189,10 @@ impl EmbeddedStore {
             }
         };
         let database = Arc::new(database);
-        let bell = Arc::new(Bell::default());
-        let compactor = Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&bell))?;
+        let signal = Arc::new(CompactorSignal::default());
+        let compactor = Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&signal))?;
         let committer =
-            Committer::new(Arc::clone(&database), durability, path.clone(), record.as_ref(), bell);
+            Committer::new(Arc::clone(&database), durability, path.clone(), record.as_ref(), signal);
         let writer = Writer::new(committer, record.unwrap_or_default(), Arc::clone(&shared));
         let queue = Arc::new(Queue::default());
         let thread = queue::start(Arc::clone(&queue), writer, Arc::clone(&shared))?;
@@ -216,7 +210,7 @@ impl EmbeddedStore {
         })
     }
 
-    /// What opening this store found.
+    /// Returns the result of the recovery when this store was opened.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -225,11 +219,11 @@ impl EmbeddedStore {
         self.database.read().clone().ok_or(Error::Closed)
     }
 
-    /// Leaves nothing to recover, and says so.
+    /// Leaves nothing to recover, and marks the store as clean.
     fn finish(&self, database: Arc<Database>) -> Result<()> {
         database.flush()?;
         let commit = database.record()?.map_or(0, |record| record.commit);
-        // Somebody may still read; then the next start has a journal to look through.
+        // A snapshot may still be open; then the next start has a journal to read.
         if Arc::into_inner(database).is_some_and(Database::close) {
             journal::empty(&self.path)?;
         }
@@ -252,7 +246,7 @@ impl EmbeddedStore {
         }
     }
 
-    /// As [`scrub`](Store::scrub), telling `watcher` how far it has come.
+    /// Scrubs as [`scrub`](Store::scrub) does, reporting its progress to `watcher`.
     pub fn scrub_watched(
         &self,
         keyspaces: &[Keyspace],
@@ -261,12 +255,12 @@ impl EmbeddedStore {
         check_outside_job()?;
         let _scrubbing = self.scrubbing.lock();
         let database = self.database()?;
-        // It writes much before anything is free.
-        database.room().map_or(Ok(()), Room::require)?;
+        // A scrub writes much before it frees anything.
+        database.free_space().map_or(Ok(()), FreeSpace::require)?;
         let stopping = || self.closing.load(Ordering::Acquire);
         let scrub = Scrub { database: &database, directory: &self.path, stopping: &stopping };
         let scrubbed = scrub.run(keyspaces, watcher)?;
-        // What a recovery cut off the journal may be of what was removed.
+        // The bytes that a recovery cut off the journal may include removed data.
         rescue::forget(&self.path)?;
         Ok(scrubbed)
     }
@@ -284,7 +278,7 @@ impl Store for EmbeddedStore {
     }
 
     fn writer_load(&self) -> WriterLoad {
-        self.shared.load.get(self.database().is_ok_and(|database| pace::is_crowded(&database)))
+        self.shared.load.get(self.database().is_ok_and(|database| throttle::is_throttled(&database)))
     }
 
     fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed> {
@@ -299,7 +293,7 @@ impl Store for EmbeddedStore {
             let snapshot = EmbeddedSnapshot::new(database);
             let record = snapshot.record()?;
             let clock = self.clock_status()?;
-            // As for every snapshot with a time; and a store without a commit gets one with its first lease.
+            // As for every snapshot with a time; a store without a commit gets one with its first lease.
             if self.commits() == commits
                 && let Some(record) = record
             {
@@ -352,8 +346,8 @@ impl Store for EmbeddedStore {
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
-            merging_fails: database.as_ref().is_some_and(|database| database.merging.fails()),
-            room: database.and_then(|database| database.room()),
+            compaction_fails: database.as_ref().is_some_and(|database| database.compaction_health.fails()),
+            free_space: database.and_then(|database| database.free_space()),
         }
     }
 
@@ -365,7 +359,8 @@ impl Store for EmbeddedStore {
         let (resolver, ticket) = ticket();
         self.queue.close(Work::Clock(Command::Close, resolver));
         let stored = ticket.wait();
-        let joined = thread.join().map_err(|_| Error::Internal { message: "the writer died".to_owned() });
+        let joined =
+            thread.join().map_err(|_| Error::Internal { message: "the writer thread has ended".to_owned() });
         let compacted = self.compactor.lock().take().map_or(Ok(()), Compactor::stop);
         let database = self.database.write().take();
         let flushed = match (database, self.shared.poison()) {
@@ -381,20 +376,20 @@ impl Store for EmbeddedStore {
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        // Whoever cares about the outcome calls close.
+        // Callers that need the outcome call `close`.
         let _ = self.close();
     }
 }
 
-/// Takes the directory for this process.
+/// Locks the directory for this process.
 fn lock(path: &Path) -> Result<fs::File> {
     let file = fs::OpenOptions::new().create(true).write(true).truncate(false).open(path.join("bolide.lock"));
     let file = file.map_err(|error| Error::io("open the lock file", &error))?;
     for attempt in 1.. {
         match file.try_lock() {
             Ok(()) => break,
-            // A process that is just ending, or about to become another one, may still hold it.
-            Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => pace::pause(),
+            // A process that is just ending, or replacing itself, may still hold it.
+            Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => throttle::pause(),
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(Error::Locked { path: path.display().to_string() });
             }
@@ -406,9 +401,10 @@ fn lock(path: &Path) -> Result<fs::File> {
 
 /// Opens a store that was not closed.
 ///
-/// fjall discards a last commit that has no end, but refuses one that has an end and not the right bytes before it. That is
-/// what a power loss may leave of a commit of several pages, which reach the disk in any order. Only the last commit can be
-/// in that state, and nobody was told of it: without its end it is discarded, too. If that does not help it is damage.
+/// fjall discards a last commit that has no end, but refuses one that has an end but wrong bytes before it. A power
+/// loss may leave a commit of several pages like that, since they reach the disk in any order. Only the last commit can
+/// be in that state, and it was not acknowledged: without its end it is discarded, too. If that does not help, the
+/// store is damaged.
 fn recover(options: &EmbeddedOptions, rescue: &Rescue) -> Result<Database> {
     match Database::open(options) {
         Err(Error::Corrupt { what }) => {
@@ -419,7 +415,7 @@ fn recover(options: &EmbeddedOptions, rescue: &Rescue) -> Result<Database> {
     }
 }
 
-/// Compares the recovered commit number with the one the marker vouches for.
+/// Compares the recovered number of commits with the one in the marker.
 fn check_commit(marker: &Marker, commits: u64) -> Result<()> {
     let lost = match marker.state {
         State::Clean | State::Making => commits != marker.commit,

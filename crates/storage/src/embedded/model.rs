@@ -1,8 +1,9 @@
 //! The queue, the writer thread, its tickets and the clock under a model checker: `cargo test model` in `proof/model`.
 //!
-//! Each test runs a few threads again and again, each time in another order, and the order may change at every lock, counter
-//! and condition. Nobody may wait for ever: the checker calls that a deadlock. The disk is a map, so that nothing but the
-//! order makes a difference; orders come from fixed seeds, by chance and by priorities (PCT), which finds the rare ones.
+//! Each test runs a few threads again and again, each time in another order, and the order may change at every lock,
+//! counter and condition. The checker reports a thread that waits forever as a deadlock. The disk is a map, so that
+//! only the order makes a difference; orders come from fixed seeds, at random and by priorities (PCT), which finds the
+//! rare ones.
 
 use super::queue::{self, Queue};
 use crate::clock::Command;
@@ -12,8 +13,8 @@ use crate::sync::{JoinHandle, Mutex};
 use crate::ticket::ticket;
 use crate::writer::{Backend, Shared, Wait, Work, Writer};
 use crate::{
-    Backup, ClockOptions, ClockStatus, Direction, Error, Extent, Job, KeyRange, Keyspace, Lanes, ManualClock,
-    Read, Result, Scan, Scrubbed, Snapshot, Stats, Store, Time, WallClock, transact,
+    Backup, ClockOptions, ClockStatus, Direction, Durability, Error, Job, KeyRange, Keyspace, Lanes,
+    ManualClock, Read, Result, Scan, Scrubbed, Snapshot, Stats, Store, Time, WallClock, transact,
 };
 use bytes::Bytes;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Orders that are tried, of each kind: some bugs show in one of a thousand.
+/// Orders that are tried, of each kind: some bugs appear in one of a thousand.
 const ORDERS: usize = 3000;
 /// Changes of priority in one order.
 const DEPTH: usize = 3;
@@ -30,7 +31,7 @@ const SEED: u64 = 7;
 
 const START: Time = Time::from_seconds(1_800_000_000);
 
-/// Tries a test in many orders.
+/// Runs a test in many orders.
 fn in_many_orders(test: fn()) {
     Runner::new(RandomScheduler::new_from_seed(SEED, ORDERS), shuttle::Config::default()).run(test);
     Runner::new(PctScheduler::new_from_seed(SEED, DEPTH, ORDERS), shuttle::Config::default()).run(test);
@@ -38,7 +39,7 @@ fn in_many_orders(test: fn()) {
 
 type Map = BTreeMap<Bytes, Bytes>;
 
-/// Every change that became durable, and what goes wrong.
+/// Every change that became durable, and the failure to inject.
 #[derive(Clone)]
 struct Disk {
     map: Arc<Mutex<Map>>,
@@ -62,7 +63,7 @@ impl Disk {
         Self { until_failure: Some(until_failure), failure, ..Self::good() }
     }
 
-    /// The numbers that are durable.
+    /// Returns the numbers that are durable.
     fn numbers(&self) -> Vec<u64> {
         self.map.lock().keys().map(|key| number(key)).collect()
     }
@@ -73,7 +74,7 @@ impl Backend for Disk {
         Ok(Box::new(State(self.map.lock().clone())))
     }
 
-    fn commit(&mut self, overlay: Overlay, _: &StoreRecord, _: Extent) -> Result<()> {
+    fn commit(&mut self, overlay: Overlay, _: &StoreRecord, _: Durability) -> Result<()> {
         if let Some(left) = &mut self.until_failure {
             if *left == 0 {
                 match self.failure {
@@ -89,7 +90,7 @@ impl Backend for Disk {
     }
 }
 
-/// The map at one moment.
+/// The map at one point in time.
 struct State(Map);
 
 impl Snapshot for State {}
@@ -104,7 +105,7 @@ impl Read for State {
     }
 }
 
-/// The embedded store with a map for a disk.
+/// The embedded store with a map as its disk.
 struct Model {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
@@ -126,7 +127,7 @@ impl Model {
         Self::start(disk, &Arc::new(ManualClock::new(START)))
     }
 
-    /// Puts the next number, with its time; resolves to the number.
+    /// Puts the next number with its time; resolves to the number.
     fn count(&self) -> crate::Ticket<Result<u64>> {
         transact(self, Lanes::all(), |tx| {
             let next = tx.scan(Keyspace::Item, KeyRange::all(), Direction::Forward).count() as u64 + 1;
@@ -140,7 +141,7 @@ fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(key.try_into().unwrap())
 }
 
-/// What the tests ask of a store. The clock's part is that of the embedded store, word for word.
+/// The methods that the tests call. The clock's part repeats that of the embedded store.
 impl Store for Model {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         Ok(Arc::new(State(self.disk.map.lock().clone())))
@@ -215,15 +216,15 @@ impl Store for Model {
 }
 
 #[test]
-fn whoever_is_answered_finds_what_he_wrote_and_nobody_waits_for_ever() {
+fn acknowledged_writes_are_visible_and_no_caller_waits_forever() {
     in_many_orders(|| {
         let model = Model::new(Disk::good());
         let writers = [0, 1, 2].map(|writer| {
             let model = Arc::clone(&model);
             thread::spawn(move || {
-                // More than the queue takes, together, so that some wait for room.
+                // More than the queue takes together, so that some wait for space.
                 let tickets = [model.count(), model.count()];
-                // By blocking, and by awaiting.
+                // One by blocking, one by awaiting.
                 let numbers = tickets.map(|ticket| match writer {
                     0 => future::block_on(ticket).unwrap(),
                     _ => ticket.wait().unwrap(),
@@ -245,7 +246,7 @@ fn whoever_is_answered_finds_what_he_wrote_and_nobody_waits_for_ever() {
 }
 
 #[test]
-fn a_ticket_that_nobody_holds_any_more_holds_nobody_up() {
+fn a_dropped_ticket_delays_no_other_job() {
     in_many_orders(|| {
         let model = Model::new(Disk::good());
         let other = Arc::clone(&model);
@@ -280,17 +281,17 @@ fn failures(failure: Failure) {
 }
 
 #[test]
-fn a_commit_that_fails_fails_for_all_who_wait_and_for_all_who_come() {
+fn a_failed_commit_fails_waiting_and_later_jobs() {
     in_many_orders(|| failures(Failure::Error));
 }
 
 #[test]
-fn a_commit_that_panics_fails_for_all_who_wait_and_for_all_who_come() {
+fn a_panicking_commit_fails_waiting_and_later_jobs() {
     in_many_orders(|| failures(Failure::Panic));
 }
 
 #[test]
-fn closing_answers_everybody_with_the_truth() {
+fn closing_answers_every_job_correctly() {
     in_many_orders(|| {
         let model = Model::new(Disk::good());
         let writers = [0, 1].map(|_| {
@@ -306,13 +307,13 @@ fn closing_answers_everybody_with_the_truth() {
     });
 }
 
-/// A reader has a state and a time; a write that is not in the state must not be of an earlier time, and one that is in it
-/// not of a later one.
+/// A reader has a state and a time; a write that is not in the state must not have an earlier time, and one that is in
+/// it must not have a later one.
 #[test]
 fn t13_a_state_and_its_time_belong_together() {
     in_many_orders(|| {
         let clock = Arc::new(ManualClock::new(START));
-        // It goes on whenever somebody looks at it, and soon beyond its lease.
+        // The clock advances with every reading, and soon beyond its lease.
         clock.set_step(Duration::from_millis(1500));
         let model = Model::start(Disk::good(), &clock);
         let writer = {

@@ -1,9 +1,10 @@
-//! The queue of waiting work and the thread that does it.
+//! The queue of waiting work, and the writer thread.
 //!
-//! Work of background priority waits apart. It is taken when nothing else waits, which between the requests of a few
-//! connections happens all the time: a writer that has answered a group is idle until the next requests are read. If other
-//! work never ends, background work joins the end of every few groups ([`PASSED_GROUPS`]); and where groups are full before they
-//! end, the beginning ([`STARVED_GROUPS`]). So it is late but not starved.
+//! Work of background priority waits apart. It runs when no other work waits, which between the requests of a few
+//! connections happens all the time: a writer that has answered a group is idle until the next requests are read. If
+//! other work never ends, background work runs after every few groups ([`PASSED_GROUPS`]), so it is late but not
+//! starved. A group has one priority: no other caller waits for the commit of background work, and the writer time that
+//! background work takes is known.
 
 use crate::sync::{self, Condvar, JoinHandle, Mutex};
 use crate::writer::{Backend, Shared, Work, Writer, refuse};
@@ -11,23 +12,21 @@ use crate::{Error, Priority, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Submitters wait while this much work is queued; soon, in models, so that they come there.
+/// The amount of queued work at which submitters wait; small in models, so that they reach it.
 const MAX_WAITING: usize = if cfg!(feature = "shuttle") { 3 } else { 4096 };
 
-/// So many groups may run before background work that waits.
+/// How many groups may run before waiting background work.
 const PASSED_GROUPS: u32 = 2;
-/// After so many it waits no longer for the end of one.
-const STARVED_GROUPS: u32 = 8;
 
 /// Work in the order of submission, background work apart.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Work has come, or the queue is closed.
+    /// Work has been added, or the queue is closed.
     filled: Condvar,
-    /// There is room again, or the queue is closed.
+    /// There is space again, or the queue is closed.
     drained: Condvar,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct Queue {
 struct State {
     waiting: VecDeque<Work>,
     background: VecDeque<Work>,
-    /// Groups that have begun since background work has been waiting.
+    /// Groups begun since background work has been waiting.
     passed: u32,
     closed: bool,
 }
@@ -45,27 +44,23 @@ impl State {
         self.waiting.len() + self.background.len()
     }
 
-    /// The work that a group begins with.
+    /// Takes the work that a group begins with.
     fn first(&mut self) -> Option<Work> {
-        let first = self.waiting.pop_front();
-        if first.is_some() && !self.background.is_empty() {
-            self.passed += 1;
+        let is_late = self.passed >= PASSED_GROUPS && !self.background.is_empty();
+        if self.waiting.is_empty() || is_late {
+            self.passed = 0;
+            return self.background.pop_front();
         }
-        first.or_else(|| self.next_background())
+        self.passed += u32::from(!self.background.is_empty());
+        self.waiting.pop_front()
     }
 
-    /// The work that a group goes on with.
-    fn more(&mut self) -> Option<Work> {
-        let (is_late, is_starved) = (self.passed >= PASSED_GROUPS, self.passed >= STARVED_GROUPS);
-        let background = if is_starved { self.next_background() } else { None };
-        background
-            .or_else(|| self.waiting.pop_front())
-            .or_else(|| if is_late { self.next_background() } else { None })
-    }
-
-    fn next_background(&mut self) -> Option<Work> {
-        self.passed = 0;
-        self.background.pop_front()
+    /// Takes more work for a group of this priority.
+    fn more(&mut self, priority: Priority) -> Option<Work> {
+        match priority {
+            Priority::Normal => self.waiting.pop_front(),
+            Priority::Background => self.background.pop_front(),
+        }
     }
 }
 
@@ -83,7 +78,7 @@ impl Queue {
         self.add(&mut state, work);
     }
 
-    /// Adds work that somebody will ask for again, unless the queue is full or closed.
+    /// Adds work that a later caller will request again anyway, unless the queue is full or closed.
     pub(super) fn offer(&self, work: Work) {
         let mut state = self.state.lock();
         if state.len() < MAX_WAITING && !state.closed {
@@ -101,7 +96,7 @@ impl Queue {
         }
     }
 
-    /// Adds the last work there will be.
+    /// Adds the final piece of work and closes the queue.
     pub(super) fn close(&self, last: Work) {
         let mut state = self.state.lock();
         if state.closed {
@@ -116,7 +111,7 @@ impl Queue {
         self.drained.notify_all();
     }
 
-    /// The next work, or `None` once the queue is closed and empty. Prepares while there is nothing to do.
+    /// Returns the next work, or `None` once the queue is closed and empty. Prepares while idle.
     fn next_or_prepare<B: Backend>(&self, preparing: &mut bool, writer: &mut Writer<B>) -> Option<Work> {
         while *preparing && !self.state.lock().closed {
             if let Some(work) = self.take(State::first) {
@@ -127,7 +122,7 @@ impl Queue {
         self.wait()
     }
 
-    /// The next work, or `None` once the queue is closed and empty.
+    /// Waits for the next work; `None` once the queue is closed and empty.
     fn wait(&self) -> Option<Work> {
         let mut state = self.state.lock();
         while state.len() == 0 && !state.closed {
@@ -136,12 +131,12 @@ impl Queue {
         self.pop(&mut state, State::first)
     }
 
-    /// The next work if there is any now.
-    fn take(&self, which: fn(&mut State) -> Option<Work>) -> Option<Work> {
+    /// Takes the next work if there is any now.
+    fn take(&self, which: impl FnOnce(&mut State) -> Option<Work>) -> Option<Work> {
         self.pop(&mut self.state.lock(), which)
     }
 
-    fn pop(&self, state: &mut State, which: fn(&mut State) -> Option<Work>) -> Option<Work> {
+    fn pop(&self, state: &mut State, which: impl FnOnce(&mut State) -> Option<Work>) -> Option<Work> {
         if state.len() == MAX_WAITING {
             self.drained.notify_all();
         }
@@ -159,53 +154,17 @@ pub(super) fn start<B: Backend + 'static>(
         let _end = End { queue: &queue, shared: &shared };
         let mut preparing = true;
         while let Some(first) = queue.next_or_prepare(&mut preparing, &mut writer) {
-            let mut stopwatch = Stopwatch::start();
+            let (began, priority) = (instant(), first.priority());
             let Some((mut group, first)) = writer.begin(first) else { continue };
-            let mut full = stopwatch.add(first, |work| writer.add(&mut group, work));
-            while !full && let Some(work) = queue.take(State::more) {
-                full = stopwatch.add(work, |work| writer.add(&mut group, work));
+            let mut full = writer.add(&mut group, first);
+            while !full && let Some(work) = queue.take(|state| state.more(priority)) {
+                full = writer.add(&mut group, work);
             }
             writer.finish(group);
-            let (normal, background) = stopwatch.stop();
-            shared.load.add(normal, background);
+            shared.load.add(priority, began.elapsed());
         }
     };
     sync::spawn("bolide-writer", body).map_err(|error| Error::io("start the writer thread", &error))
-}
-
-/// How long a group takes, and how much of it is for background work: such a group as a whole, and in one with other work the
-/// time that it runs, because the others are committed in any case.
-struct Stopwatch {
-    began: Instant,
-    background: Duration,
-    has_normal: bool,
-}
-
-impl Stopwatch {
-    fn start() -> Self {
-        Self { began: instant(), background: Duration::ZERO, has_normal: false }
-    }
-
-    fn add(&mut self, work: Work, run: impl FnOnce(Work) -> bool) -> bool {
-        match work.priority() {
-            Priority::Normal => {
-                self.has_normal = true;
-                run(work)
-            }
-            Priority::Background => {
-                let began = instant();
-                let full = run(work);
-                self.background += began.elapsed();
-                full
-            }
-        }
-    }
-
-    fn stop(self) -> (Duration, Duration) {
-        let whole = self.began.elapsed();
-        let background = if self.has_normal { self.background } else { whole };
-        (whole.saturating_sub(background), background)
-    }
 }
 
 #[expect(
@@ -216,7 +175,7 @@ fn instant() -> Instant {
     Instant::now()
 }
 
-/// When the writer thread ends for whatever reason, nobody is left waiting.
+/// Answers all waiting work when the writer thread ends, for whatever reason.
 struct End<'a> {
     queue: &'a Queue,
     shared: &'a Shared,
@@ -225,7 +184,7 @@ struct End<'a> {
 impl Drop for End<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.shared.stop(&Error::Internal { message: "the writer thread died".to_owned() });
+            self.shared.stop(&Error::Internal { message: "the writer thread has ended".to_owned() });
         }
         let rest = {
             let mut state = self.queue.state.lock();
@@ -242,7 +201,7 @@ impl Drop for End<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PASSED_GROUPS, Queue, STARVED_GROUPS, State};
+    use super::{PASSED_GROUPS, Queue, State};
     use crate::writer::Work;
     use crate::{Job, Priority, Result, Transaction, Verdict};
 
@@ -266,10 +225,10 @@ mod tests {
 
     /// The priorities of one group.
     fn group(queue: &Queue) -> Vec<Priority> {
-        let first = queue.take(State::first);
-        first
-            .into_iter()
-            .chain(std::iter::from_fn(|| queue.take(State::more)))
+        let Some(first) = queue.take(State::first) else { return Vec::new() };
+        let priority = first.priority();
+        std::iter::once(first)
+            .chain(std::iter::from_fn(|| queue.take(|state| state.more(priority))))
             .map(|work| work.priority())
             .collect()
     }
@@ -284,16 +243,15 @@ mod tests {
         assert_eq!(group(&queue), [Background], "nothing else waits");
         push(&queue, Background);
         push(&queue, Background);
-        for passed in 1..PASSED_GROUPS {
+        for passed in 0..PASSED_GROUPS {
             push(&queue, Normal);
-            assert_eq!(group(&queue), [Normal], "{passed} groups have passed it");
+            push(&queue, Normal);
+            assert_eq!(group(&queue), [Normal, Normal], "{passed} groups have passed it");
         }
         push(&queue, Normal);
-        push(&queue, Normal);
-        assert_eq!(group(&queue), [Normal, Normal, Background], "the last of a group, and one of them");
-        push(&queue, Normal);
+        assert_eq!(group(&queue), [Background, Background], "a group of its own");
         assert_eq!(group(&queue), [Normal]);
-        assert_eq!(group(&queue), [Background]);
+        assert_eq!(group(&queue), []);
     }
 
     #[test]
@@ -301,15 +259,12 @@ mod tests {
         use Priority::{Background, Normal};
         let queue = Queue::default();
         push(&queue, Background);
-        let full_group = || {
+        for _ in 0..=PASSED_GROUPS {
             push(&queue, Normal);
-            push(&queue, Normal);
-            let second = (queue.take(State::first), queue.take(State::more)).1;
-            second.map(|work| work.priority())
-        };
-        let groups: Vec<_> = (0..STARVED_GROUPS).map_while(|_| full_group()).collect();
-        assert_eq!(groups.iter().filter(|second| **second == Background).count(), 1);
-        assert_eq!(groups.last(), Some(&Background));
+        }
+        let groups: Vec<_> = (0..=PASSED_GROUPS).map_while(|_| queue.take(State::first)).collect();
+        let priorities: Vec<_> = groups.iter().map(Work::priority).collect();
+        assert_eq!(priorities, [Normal, Normal, Background], "of groups of one");
     }
 
     #[test]

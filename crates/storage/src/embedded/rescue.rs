@@ -1,9 +1,9 @@
-//! What recovery does to the journal after an unclean stop, made visible.
+//! Shows what recovery does to the journal after an unclean stop.
 //!
-//! fjall cuts the journal at the first record that does not parse and says nothing. Most often that is the torn end
-//! of a commit nobody was told of, sometimes it is damage. So the journal files are copied before fjall sees them,
-//! compared afterwards, and what was cut off is kept. If opening fails the copies stay, and another attempt does
-//! not overwrite them with what the first one left.
+//! fjall silently cuts the journal at the first record that does not parse. Most often that is the torn end of a commit
+//! that was never acknowledged, sometimes it is damage. So the journal files are copied before fjall opens them and
+//! compared afterwards, and the part cut off is kept. If opening fails the copies stay, and another attempt does not
+//! overwrite them with what the first one left.
 
 use super::journal::is_journal;
 use crate::{Error, Result};
@@ -11,11 +11,11 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Where copies and cut-off ends are kept, inside the data directory.
+/// The directory of copies and cut-off ends, inside the data directory.
 pub(super) const DIRECTORY: &str = "rescue";
-/// The file of the ends that were cut off.
+/// The file of the cut-off ends.
 const DROPPED: &str = "dropped";
-/// How much of a file is looked at in one go.
+/// How much of a file is read at once.
 const CHUNK: u64 = 1 << 20;
 
 /// Copies of the journal files as they were before recovery.
@@ -31,7 +31,7 @@ struct Journal {
     length: u64,
 }
 
-/// What was cut off.
+/// The bytes that were cut off.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
     pub(super) bytes: u64,
@@ -69,7 +69,7 @@ impl Rescue {
         Ok(Self { directory: directory.to_path_buf(), journals })
     }
 
-    /// Takes its end from the last commit of the newest journal file.
+    /// Removes the end of the last commit of the newest journal file.
     pub(super) fn cut_last_end(&self) -> Result<()> {
         let cut = || {
             let number = |journal: &&Journal| journal.path.file_stem()?.to_str()?.parse::<u64>().ok();
@@ -82,7 +82,7 @@ impl Rescue {
         cut().map_err(|error: io::Error| Error::io("cut a torn commit off the journal", &error))
     }
 
-    /// Compares the journal with its copy, keeps what is missing and removes the copies.
+    /// Compares the journal with its copy, keeps the missing part and removes the copies.
     pub(super) fn finish(self) -> Result<Dropped> {
         self.compare().map_err(|error| Error::io("compare the journal after recovery", &error))
     }
@@ -91,7 +91,7 @@ impl Rescue {
         let mut dropped = Dropped::default();
         let mut ends = Vec::new();
         for journal in &self.journals {
-            // A sealed journal whose content is in the tables by now is gone altogether.
+            // A sealed journal file whose content is in the tables by now has been deleted.
             let Ok(metadata) = fs::metadata(&journal.path) else { continue };
             if metadata.len() < journal.length {
                 dropped.bytes += journal.length - metadata.len();
@@ -105,7 +105,7 @@ impl Rescue {
             fs::File::create(&file)?.write_all(&ends)?;
             dropped.file = Some(file);
         }
-        // Also those that a recovery left which was killed: their journal files may be gone by now (T24).
+        // Also the copies left by a recovery that was killed: their journal files may be gone by now (T24).
         for entry in fs::read_dir(&self.directory)? {
             let copy = entry?.path();
             if is_journal(&copy) {
@@ -126,7 +126,7 @@ pub(super) fn forget(path: &Path) -> Result<()> {
     }
 }
 
-/// The length of a file without the zeroes at its end. A whole commit never ends with a zero.
+/// Returns the length of a file without trailing zeroes. A complete commit never ends with a zero.
 fn content_length(file: &mut fs::File) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut chunk = Vec::new();

@@ -1,27 +1,28 @@
-//! Making a store of a backup, in a directory that has nothing else.
+//! Makes a store from a backup, in an empty directory.
 //!
-//! The marker is written last: a directory in which a restore broke off has data and no marker, and no store opens it.
+//! The marker is written last: a directory in which a restore was interrupted has data and no marker, and no store
+//! opens it.
 
-use super::compactor::{self, Bell};
+use super::compactor::{self, CompactorSignal};
 use super::database::{Committer, Database, cannot, make_directory};
 use super::marker::{Marker, State};
-use super::{Durability, EmbeddedOptions, EmbeddedStore, lock};
+use super::{EmbeddedOptions, EmbeddedStore, lock};
 use crate::backup::BackupReader;
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::writer::Backend;
-use crate::{Error, Extent, Result};
+use crate::{Durability, Error, Result};
 use fjall::PersistMode;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
-/// What one commit takes.
+/// The bytes written in one commit.
 const COMMIT_BYTES: usize = 4 << 20;
 
 impl EmbeddedStore {
-    /// Makes a store of a backup, in a directory that does not exist or is empty. `seen` is told how far the backup was read.
-    /// If it fails, nothing is left in the directory.
+    /// Makes a store from a backup, in a directory that does not exist or is empty. Calls `seen` with the number of
+    /// bytes of the backup read so far. If the restore fails, nothing is left in the directory.
     pub fn restore<R: io::Read>(
         options: &EmbeddedOptions,
         backup: &mut BackupReader<R>,
@@ -49,25 +50,25 @@ fn fill<R: io::Read>(
     record: &StoreRecord,
     seen: &mut dyn FnMut(u64),
 ) -> Result<()> {
-    let (database, bell) = (Arc::new(Database::open(options)?), Arc::new(Bell::default()));
+    let (database, signal) = (Arc::new(Database::open(options)?), Arc::new(CompactorSignal::default()));
     let (path, durability) = (options.path.clone(), Durability::Buffered);
     let mut committer =
-        Committer::new(Arc::clone(&database), durability, path, Some(record), Arc::clone(&bell));
+        Committer::new(Arc::clone(&database), durability, path, Some(record), Arc::clone(&signal));
     let mut overlay = Overlay::default();
     let mut undo = overlay.begin();
     while let Some((keyspace, key, value)) = backup.next_entry()? {
         overlay.set(keyspace, key, Some(value), &mut undo);
         if overlay.bytes() >= COMMIT_BYTES {
-            committer.commit(std::mem::take(&mut overlay), record, Extent::Synced)?;
+            committer.commit(std::mem::take(&mut overlay), record, Durability::Sync)?;
             undo = overlay.begin();
-            bell.free_memtables();
+            signal.free_memtables();
             seen(backup.position());
         }
     }
-    committer.commit(overlay, record, Extent::Synced)?;
+    committer.commit(overlay, record, Durability::Sync)?;
     drop(committer);
     database.flush()?;
-    compactor::compact(&database, &bell)?;
+    compactor::compact(&database, &signal)?;
     let (fjall, _) = database.own();
     fjall.persist(PersistMode::SyncAll).map_err(|error| cannot("sync the restored store", &error))?;
     drop(database);
@@ -82,7 +83,7 @@ fn check_empty(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes what a failed restore has written; there was nothing before it.
+/// Removes what a failed restore has written; the directory was empty before it.
 fn clear(path: &Path) -> Result<()> {
     for entry in entries(path)? {
         let removed = if entry.is_dir() { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
@@ -91,7 +92,7 @@ fn clear(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is in a directory, but what file systems put into their roots.
+/// Returns the contents of a directory, except what file systems put into their roots.
 fn entries(path: &Path) -> Result<Vec<std::path::PathBuf>> {
     let list = || fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
     let mut entries = list().map_err(|error| Error::io("list the data directory", &error))?;

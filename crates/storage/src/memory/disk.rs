@@ -1,24 +1,24 @@
-//! The memory store's disk: what survives a crash, and the door through which tests make it fail.
+//! The disk of a memory store: what survives a crash, and the interface through which tests inject failures.
 //!
-//! Entries have versions, so that a snapshot is a number, and so is the durable state: the newest commit that was synced. A
-//! version goes once neither a snapshot nor a crash can show it any more.
+//! Entries have versions, so that a snapshot is a number, and so is the durable state: the newest synced commit. A
+//! version is dropped once neither a snapshot nor a crash can show it.
 
 use crate::overlay::{Change, Overlay};
 use crate::record::StoreRecord;
-use crate::{Direction, Error, Extent, KeyRange, Keyspace, Result, Room};
+use crate::{Direction, Durability, Error, FreeSpace, KeyRange, Keyspace, Result};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A place for a memory store's data that outlives the store.
+/// The data of a memory store, which outlives the store.
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Disk>);
 
-/// What a crash leaves of the commit it strikes. Either way nobody was told that it succeeded.
+/// What a crash leaves of the commit it interrupts. In either case the commit was not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashMode {
-    /// Nothing of it, nor of those before it that were not synced.
+    /// Nothing of it, nor of unsynced commits before it.
     BeforeCommit,
     /// All of it.
     AfterCommit,
@@ -32,12 +32,12 @@ struct Disk {
 
 #[derive(Default)]
 struct Faults {
-    /// Which use of the disk is the current one; a store that is not may not write any more.
+    /// The number of the current user of the disk; an earlier one may no longer write.
     user: u64,
     in_use: bool,
     commits: u64,
     undone: u64,
-    room: Option<Room>,
+    free_space: Option<FreeSpace>,
     planned: Option<(u64, Fault)>,
 }
 
@@ -55,7 +55,7 @@ struct Tables {
     record: Option<StoreRecord>,
     /// The number of the newest commit.
     commit: u64,
-    /// That of the newest one that was synced, and its record.
+    /// The number of the newest synced commit, and its record.
     synced: (u64, Option<StoreRecord>),
     /// A commit whose sync has failed. It is not visible until the disk is opened again.
     unsynced: Option<(Overlay, StoreRecord)>,
@@ -75,8 +75,8 @@ impl MemoryDisk {
         Self::default()
     }
 
-    /// Lets the next `commits` commits pass and crashes in the one after them: it fails, the store is
-    /// poisoned, and opening the disk again shows what `mode` says. Renewals of the clock's lease are commits too.
+    /// Lets the next `commits` commits pass and crashes in the one after them: it fails, the store is poisoned, and
+    /// reopening the disk shows what `mode` defines. Renewals of the clock's lease are commits, too.
     pub fn crash_after(&self, commits: u64, mode: CrashMode) {
         self.plan(commits, Fault::Crash(mode));
     }
@@ -86,33 +86,33 @@ impl MemoryDisk {
         self.plan(commits, Fault::Full);
     }
 
-    /// Lets the next `commits` commits pass; the one after them is written, but its sync fails: it is answered with an error, the
-    /// store is poisoned and goes on showing the state before it, and opening the disk again replays it.
+    /// Lets the next `commits` commits pass; the one after them is written, but its sync fails: it returns an error,
+    /// the store is poisoned and keeps showing the state before it, and reopening the disk replays it.
     pub fn fail_sync_after(&self, commits: u64) {
         self.plan(commits, Fault::Unsynced);
     }
 
-    /// From now on so much is left on it; none is enough for everything.
-    pub fn set_room(&self, room: Option<Room>) {
-        self.0.faults.lock().room = room;
+    /// Sets the free space of the disk from now on; `None` is unlimited.
+    pub fn set_free_space(&self, free_space: Option<FreeSpace>) {
+        self.0.faults.lock().free_space = free_space;
     }
 
-    /// Forgets a planned failure that has not happened.
+    /// Cancels a planned failure that has not happened.
     pub fn clear_faults(&self) {
         self.0.faults.lock().planned = None;
     }
 
-    /// Whether a failure is planned that has not happened.
+    /// Returns whether a failure is planned that has not happened.
     pub fn fault_is_planned(&self) -> bool {
         self.0.faults.lock().planned.is_some()
     }
 
-    /// How many commits this disk has taken.
+    /// Returns the number of commits this disk has taken.
     pub fn commits(&self) -> u64 {
         self.0.faults.lock().commits
     }
 
-    /// How many commits crashes have undone after they were answered.
+    /// Returns the number of acknowledged commits that crashes have undone.
     pub fn undone(&self) -> u64 {
         self.0.faults.lock().undone
     }
@@ -122,8 +122,8 @@ impl MemoryDisk {
         faults.planned = Some((faults.commits + commits, fault));
     }
 
-    pub(super) fn room(&self) -> Option<Room> {
-        self.0.faults.lock().room
+    pub(super) fn free_space(&self) -> Option<FreeSpace> {
+        self.0.faults.lock().free_space
     }
 
     /// Claims the disk for one store, and recovers it.
@@ -137,12 +137,12 @@ impl MemoryDisk {
         let mut tables = self.0.tables.write();
         if let Some((overlay, record)) = tables.unsynced.take() {
             faults.commits += 1;
-            tables.apply(overlay, &record, Extent::Synced);
+            tables.apply(overlay, &record, Durability::Sync);
         }
         Ok(faults.user)
     }
 
-    /// Lets the disk go; a store that no longer holds it changes nothing.
+    /// Releases the disk; has no effect for a store that no longer holds it.
     pub(super) fn release(&self, user: u64) {
         let mut faults = self.0.faults.lock();
         if faults.user == user {
@@ -164,7 +164,7 @@ impl MemoryDisk {
         user: u64,
         overlay: Overlay,
         record: &StoreRecord,
-        extent: Extent,
+        durability: Durability,
     ) -> Result<()> {
         let mut faults = self.0.faults.lock();
         if faults.user != user || !faults.in_use {
@@ -182,14 +182,14 @@ impl MemoryDisk {
                     return Err(Error::io("commit", &"the sync failed"));
                 }
                 Fault::Crash(CrashMode::BeforeCommit) => {
-                    faults.undone += self.0.tables.write().lose_what_is_not_synced();
+                    faults.undone += self.0.tables.write().discard_unsynced();
                     return Err(crash());
                 }
                 Fault::Crash(CrashMode::AfterCommit) => {}
             }
         }
         faults.commits += 1;
-        self.0.tables.write().apply(overlay, record, extent);
+        self.0.tables.write().apply(overlay, record, durability);
         if due.is_some() { Err(crash()) } else { Ok(()) }
     }
 
@@ -215,7 +215,7 @@ impl MemoryDisk {
         tables.maps[keyspace.number()].get(key).and_then(|versions| visible(versions, commit))
     }
 
-    /// The first `limit` entries of `range` in `direction` as of `commit`.
+    /// Returns the first `limit` entries of `range` in `direction` as of `commit`.
     pub(super) fn entries(
         &self,
         commit: u64,
@@ -242,10 +242,10 @@ fn visible(versions: &Versions, commit: u64) -> Option<Bytes> {
 }
 
 impl Tables {
-    fn apply(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) {
+    fn apply(&mut self, overlay: Overlay, record: &StoreRecord, durability: Durability) {
         self.commit += 1;
         self.record = Some(*record);
-        if extent == Extent::Synced {
+        if durability == Durability::Sync {
             self.synced = (self.commit, self.record);
         }
         for (keyspace, key, change) in overlay.into_changes() {
@@ -260,8 +260,8 @@ impl Tables {
         self.collect();
     }
 
-    /// A crash: the durable state is the newest one. Returns how many commits that undoes.
-    fn lose_what_is_not_synced(&mut self) -> u64 {
+    /// Crashes: the newest synced commit becomes the current state. Returns how many commits that undoes.
+    fn discard_unsynced(&mut self) -> u64 {
         let (synced, record) = self.synced;
         let undone = self.commit - synced;
         let size = |key: &Bytes, change: &Change| (key.len() + change.as_ref().map_or(0, Bytes::len)) as u64;
@@ -274,13 +274,13 @@ impl Tables {
             });
         }
         self.record = record;
-        // Numbers are not given twice: somebody who crashed may still read.
+        // Commit numbers are not reused: a snapshot from before the crash may still be open.
         self.commit += 1;
         self.synced = (self.commit, record);
         undone
     }
 
-    /// Drops the versions that no snapshot, open or future, can see, nor a crash bring back.
+    /// Drops the versions that no snapshot, open or future, can see, and no crash can bring back.
     fn collect(&mut self) {
         let oldest = self.snapshots.keys().next().copied().unwrap_or(self.commit).min(self.synced.0);
         while let Some((_, keyspace, key)) = self.garbage.pop_front_if(|(commit, ..)| *commit <= oldest) {

@@ -1,7 +1,7 @@
 //! A store in memory: for `--memory`, for tests and for the simulator.
 //!
-//! Jobs run at once on the caller's thread, one at a time, each a group of its own, so that a run is determined
-//! by its calls and its clock alone. Dropping a store without closing it is a crash as far as its disk can tell.
+//! Jobs run at once on the caller's thread, one at a time, each a group of its own, so that a run is determined by its
+//! calls and its clock alone. Dropping a store without closing it counts as a crash for its disk.
 
 mod disk;
 
@@ -13,8 +13,8 @@ use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
-    Backup, ClockStatus, Direction, Error, Extent, Job, KeyRange, Keyspace, Lanes, Read, Result, Room, Scan,
-    Scrubbed, Snapshot, Stats, Store, Time,
+    Backup, ClockStatus, Direction, Durability, Error, FreeSpace, Job, KeyRange, Keyspace, Lanes, Read,
+    Result, Scan, Scrubbed, Snapshot, Stats, Store, Time,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -29,19 +29,19 @@ pub struct MemoryStore {
     disk: MemoryDisk,
     user: u64,
     shared: Arc<Shared>,
-    writer: Mutex<Writer<User>>,
+    writer: Mutex<Writer<DiskClaim>>,
     closed: AtomicBool,
-    /// Snapshots ever taken.
+    /// Snapshots taken since the store was opened.
     snapshots: AtomicU64,
 }
 
 impl MemoryStore {
-    /// A new, empty store.
+    /// Creates an empty store.
     pub fn new(options: ClockOptions) -> Result<Self> {
         Self::open(MemoryDisk::new(), options)
     }
 
-    /// Opens what is durable on `disk`. Refused while another store has it open, unless that one crashed.
+    /// Opens the durable state on `disk`. Fails while another store has it open, unless that one crashed.
     pub fn open(disk: MemoryDisk, options: ClockOptions) -> Result<Self> {
         let user = disk.claim()?;
         let record = disk.record();
@@ -52,7 +52,7 @@ impl MemoryStore {
                 return Err(error);
             }
         };
-        let backend = User { disk: disk.clone(), user };
+        let backend = DiskClaim { disk: disk.clone(), user };
         let writer = Writer::new(backend, record.unwrap_or_default(), Arc::clone(&shared));
         let (writer, closed, snapshots) = (Mutex::new(writer), AtomicBool::new(false), AtomicU64::new(0));
         Ok(Self { disk, user, shared, writer, closed, snapshots })
@@ -90,8 +90,8 @@ impl Store for MemoryStore {
     }
 
     fn scrub(&self, _: &[Keyspace]) -> Result<Scrubbed> {
-        // It has no files, and asks for as much room as if it had some.
-        self.disk.room().map_or(Ok(()), Room::require).map(|()| Scrubbed::Done)
+        // It has no files, and requires as much free space as if it had some.
+        self.disk.free_space().map_or(Ok(()), FreeSpace::require).map(|()| Scrubbed::Done)
     }
 
     fn backup(&self) -> Result<Backup> {
@@ -150,8 +150,8 @@ impl Store for MemoryStore {
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
-            merging_fails: false,
-            room: self.disk.room(),
+            compaction_fails: false,
+            free_space: self.disk.free_space(),
         }
     }
 
@@ -174,22 +174,22 @@ impl Drop for MemoryStore {
 }
 
 /// One store's right to write to a disk.
-struct User {
+struct DiskClaim {
     disk: MemoryDisk,
     user: u64,
 }
 
-impl Backend for User {
+impl Backend for DiskClaim {
     fn base(&self) -> Result<Box<dyn Read>> {
         Ok(Box::new(MemorySnapshot::new(self.disk.clone())))
     }
 
-    fn room(&mut self) -> Option<Room> {
-        self.disk.room()
+    fn free_space(&mut self) -> Option<FreeSpace> {
+        self.disk.free_space()
     }
 
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()> {
-        self.disk.commit(self.user, overlay, record, extent)
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, durability: Durability) -> Result<()> {
+        self.disk.commit(self.user, overlay, record, durability)
     }
 }
 

@@ -1,10 +1,10 @@
-//! What must hold for one input of the fuzz targets `backup` and `recovery`. The targets and the tests that replay their
+//! Invariants for one input of the fuzz targets `backup` and `recovery`. The targets and the tests that replay their
 //! corpora share this file.
 //!
 //! | target | an input is |
 //! |---|---|
-//! | `backup` | the frames of a backup: kind, length (two bytes), payload; checksums and end are put to it |
-//! | `recovery` | damage to the files of a store that was killed: five bytes each, see [`Damage`] |
+//! | `backup` | the frames of a backup: kind, length (two bytes), payload; checksums and end are added |
+//! | `recovery` | damage to the files of a killed store: five bytes each, see [`Damage`] |
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use storage::{
 const MAGIC: &[u8] = b"bolide backup 1\n";
 const END: u8 = 3;
 
-/// Commits of the store that is damaged, half of them in tables and half in the journal.
+/// Commits of the store to damage, half of them in tables and half in the journal.
 const COMMITS: u64 = 6;
 
 /// Damages of one input.
 const DAMAGES_MAX: usize = 8;
 
-/// A backup is refused, or is what a store can hold and gives back. Not one byte of it may be missing, or another.
+/// Checks that a backup is refused, or restored exactly.
 pub(crate) fn check_backup(data: &[u8]) {
     let _ = read(data);
     let backup = framed(data);
@@ -45,7 +45,7 @@ pub(crate) fn check_backup(data: &[u8]) {
     assert!(read(&other).is_err(), "another byte at {at}");
 }
 
-/// A whole backup in a store of its own.
+/// Returns a complete backup of a store.
 fn read(bytes: &[u8]) -> Result<(Contents, MemoryStore)> {
     let mut reader = BackupReader::open(bytes)?;
     let mut entries = Vec::new();
@@ -66,7 +66,7 @@ fn read(bytes: &[u8]) -> Result<(Contents, MemoryStore)> {
     Ok((contents, store))
 }
 
-/// A backup of these frames, with true checksums and a true end.
+/// Returns a backup of these frames, with valid checksums and a valid end.
 fn framed(data: &[u8]) -> Vec<u8> {
     let mut backup = MAGIC.to_vec();
     let mut entries = [0_u64; Keyspace::ALL.len()];
@@ -96,7 +96,7 @@ fn frame(backup: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     backup.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Counts the entries of a frame, if it is one of data.
+/// Counts the entries of a frame, if it is a data frame.
 fn count(entries: &mut [u64; Keyspace::ALL.len()], payload: &[u8]) {
     let Some((keyspace, mut rest)) = payload.split_first() else { return };
     let Some(entries) = entries.get_mut(usize::from(*keyspace)) else { return };
@@ -109,7 +109,8 @@ fn count(entries: &mut [u64; Keyspace::ALL.len()], payload: &[u8]) {
     }
 }
 
-/// A store with damaged files is refused, or has the first of its commits and all of each, or cannot read them and says so.
+/// Checks that a store with damaged files is refused, or has a prefix of its commits, each of them complete, or fails
+/// to read them with an error.
 pub(crate) fn check_recovery(data: &[u8]) {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, bytes) in damaged(data) {
@@ -133,7 +134,7 @@ pub(crate) fn check_recovery(data: &[u8]) {
         }
     }
     drop(snapshot);
-    // Whether it can be written to and closed is its own affair; that it ends is ours.
+    // Whether it can be written to and closed does not matter; that it terminates does.
     let _ = commit(&store, last + 1);
     let _ = store.close();
 }
@@ -162,11 +163,11 @@ fn commit(store: &EmbeddedStore, number: u64) -> Result<()> {
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// What an input does to one file.
+/// The damage that an input does to one file.
 struct Damage {
-    /// The file, counted round.
+    /// The file, modulo the number of files.
     file: usize,
-    /// The byte of it, counted round.
+    /// The offset of the byte, modulo the length.
     at: usize,
     kind: u8,
     byte: u8,
@@ -195,7 +196,7 @@ impl Damage {
     }
 }
 
-/// The files of a killed store, as an input leaves them.
+/// The files of a killed store, with the damage of an input.
 fn damaged(data: &[u8]) -> Files {
     static KILLED: OnceLock<Files> = OnceLock::new();
     let mut files = KILLED.get_or_init(killed).clone();
@@ -205,7 +206,7 @@ fn damaged(data: &[u8]) -> Files {
     files
 }
 
-/// A store with commits in tables and in the journal, copied while it is open: what a kill leaves.
+/// A store with commits in tables and in the journal, copied while it is open, as a kill leaves it.
 fn killed() -> Files {
     let directory = tempfile::tempdir().expect("a directory");
     for half in [1..=COMMITS / 2, COMMITS / 2 + 1..=COMMITS] {
@@ -220,7 +221,7 @@ fn killed() -> Files {
     unreachable!("the second half is the last")
 }
 
-/// All files below a folder, without the zeroes at their ends: journals are as large as they may become.
+/// Returns all files below a folder, without trailing zeroes: journals are allocated in advance.
 fn files(root: &Path, folder: &Path) -> Files {
     let mut all = Files::new();
     for entry in fs::read_dir(folder).expect("a folder") {

@@ -1,4 +1,4 @@
-//! Backups: what was there at one instant comes back, byte for byte, or the damage is told and nothing is written.
+//! Backups: a snapshot is restored byte for byte, or damage is reported and nothing is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn t13_a_backup_comes_back_whole_and_time_goes_on_from_it() {
     let mut backup = store.backup().unwrap();
     assert_eq!((backup.info().time, backup.info().sequence), (time, sequence));
     let mut bytes = backup.next_piece().unwrap().unwrap().to_vec();
-    // What comes later is not in it.
+    // Later writes are not in it.
     fill(&store, 300, 400);
     while let Some(piece) = backup.next_piece().unwrap() {
         bytes.extend_from_slice(&piece);

@@ -17,9 +17,9 @@ enum Step {
     Leap(u64),
     /// …or back.
     Back(u64),
-    /// The store is closed and opened again in another boot of the machine; so much time passes meanwhile.
+    /// The store is closed and opened again in another boot of the machine after this time.
     Reopen(u64),
-    /// The same within the boot.
+    /// The store is closed and opened again within the boot after this time.
     Restart(u64),
     Accept,
     Reject,
@@ -89,12 +89,12 @@ fn t34_a_status_says_how_far_time_is_from_the_wall_clock_apart_from_the_advance_
         let ahead = |bench: &Bench| bench.store().clock_status().unwrap().ahead_ms;
         let mut wall = START;
         assert_eq!(ahead(&bench), 0);
-        // The machine's clock is set back by two seconds: time runs on and is ahead.
+        // The machine's clock is set back by two seconds: time continues and is ahead.
         take(&mut bench, Back(2), &mut wall);
         assert_eq!(ahead(&bench), 2_000);
         take(&mut bench, Advance(DAY), &mut wall);
         assert_eq!(ahead(&bench), 2_000);
-        // A leap that is not followed leaves it behind.
+        // A leap that is not followed leaves time behind.
         take(&mut bench, Step::Leap(2 + 2 * HOUR), &mut wall);
         let status = bench.store().clock_status().unwrap();
         assert_eq!(status.suspect.map(|suspicion| suspicion.leap), Some(Leap::Running));
@@ -134,7 +134,7 @@ fn t34_a_wall_clock_far_behind_is_suspect_and_slewed_to_once_it_is_accepted() {
     check(&[
         (Back(YEAR), 0, 0, behind),
         (Reject, 0, 0, None),
-        // The wall clock is followed without what is wrong with it.
+        // The wall clock is followed without its error.
         (Pass(100), 100, 100, None),
         (Step::Leap(YEAR), 100, 100, None),
         (Pass(100), 200, 200, None),
@@ -182,7 +182,7 @@ fn t34_a_rejected_running_leap_is_forgotten_but_another_is_seen() {
 }
 
 #[test]
-fn t34_a_leap_that_heals_by_itself_stays_suspect_until_somebody_decides() {
+fn t34_a_leap_that_heals_by_itself_stays_suspect_until_an_operator_decides() {
     let running = Some(Leap::Running);
     check(&[
         (Step::Leap(YEAR), 0, 0, running),
@@ -226,7 +226,7 @@ fn t34_a_suspicion_survives_a_restart() {
     check(&[
         (Step::Leap(2 * HOUR), 0, 0, running),
         (Pass(10), 10, 10, running),
-        // How long the store was closed nobody knows: hidden by the wall clock, still suspect.
+        // How long the store was closed is unknown: items stay hidden by the wall clock, which is still suspect.
         (Reopen(5), 2 * HOUR + 15, 10, start),
         (Pass(5), 2 * HOUR + 20, 15, start),
         (Reject, 15, 15, None),
@@ -376,7 +376,7 @@ fn a_clean_close_keeps_the_exact_time() {
     }
 }
 
-/// T34, T13: what was destroyed by trusted time before a crash must not be alive by it afterwards.
+/// T34, T13: items destroyed by trusted time before a crash must not come back to life by it afterwards.
 #[test]
 fn t34_trusted_time_does_not_fall_over_a_crash_while_the_clock_is_suspect() {
     let mut bench = Bench::memory();

@@ -22,7 +22,7 @@ fn stores_agree_on_random_steps() {
     }
 }
 
-/// A store, and the snapshots of it that are held across writes.
+/// A store, and the snapshots of it that are kept open across writes.
 struct Walker {
     bench: Bench,
     held: Vec<Arc<dyn Snapshot>>,
@@ -33,7 +33,7 @@ impl Walker {
         Self { bench, held: Vec::new() }
     }
 
-    /// Does what `plan` says and tells what came of it.
+    /// Performs the steps of `plan` and returns the results.
     fn step(&mut self, plan: u64) -> Vec<String> {
         let mut random = fastrand::Rng::with_seed(plan);
         match random.u8(..100) {
@@ -79,8 +79,8 @@ impl Walker {
     }
 }
 
-/// A random job: writes, reads of its own writes, expectations, parts that fail by themselves, and an end that keeps, fails or
-/// panics.
+/// A random job: writes, reads of its own writes, expectations, parts that fail by themselves, and an end that commits,
+/// fails or panics.
 fn job(plan: u64, transaction: &mut Transaction<'_>) -> Result<Vec<String>, Error> {
     let mut random = fastrand::Rng::with_seed(!plan);
     let told = steps(&mut random, transaction, 2);
@@ -108,7 +108,7 @@ fn steps(random: &mut fastrand::Rng, tx: &mut Transaction<'_>, parts: u8) -> Res
     if random.u8(..10) == 0 { Err(Error::Conflict { keyspace: "none" }) } else { Ok(told) }
 }
 
-/// A part of a job. If it fails, everything is as it was before it.
+/// A part of a job. If it fails, everything is as before it.
 fn attempt(random: &mut fastrand::Rng, tx: &mut Transaction<'_>, parts: u8) -> Result<Vec<String>, Error> {
     let state = |tx: &Transaction<'_>| {
         let all = [Keyspace::Item, Keyspace::Index, Keyspace::Queue];
@@ -312,7 +312,7 @@ fn an_unused_store_writes_nothing() {
         bench.reopen();
         let failed: Result<(), Error> = run(bench.store(), |_| Err(Error::Closed));
         assert_eq!(failed, Err(Error::Closed));
-        // The failed job was shown a time, so the lease is all it left.
+        // The failed job was shown a time, so only the lease remains.
         assert_eq!((bench.store().stats().commits, bench.store().stats().jobs), (1, 1));
     }
 }

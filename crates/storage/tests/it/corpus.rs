@@ -1,4 +1,4 @@
-//! Every input that the fuzz targets found worth keeping, and every one that once broke something, tried again.
+//! Replays every input in the corpora of the fuzz targets, and every one that once revealed a defect.
 //!
 //! The targets are in `/fuzz`.
 

@@ -1,4 +1,4 @@
-//! What only a store on disk has: a directory, a lock, a format, a start and an end.
+//! Behaviour that only a store on disk has: a directory, a lock, a format, recovery and closing.
 
 use crate::support::{Bench, get, put};
 use std::fs;
@@ -20,7 +20,7 @@ fn a_second_process_is_told_that_the_directory_is_in_use() {
     assert_eq!(again.err(), Some(Error::Locked { path: bench.path().display().to_string() }));
 }
 
-/// One commit, and one sync, for all who wait when the writer comes to them.
+/// One commit, and one sync, serve all callers that wait when the writer takes the next group.
 #[test]
 fn jobs_that_wait_together_are_committed_together() {
     let bench = Bench::embedded();
@@ -58,9 +58,9 @@ fn a_clean_store_says_so_and_has_everything() {
     }
 }
 
-/// Nothing is left to replay, and what is written afterwards is newer than what was written before.
+/// Nothing is left to replay, and later writes have larger numbers than earlier ones.
 #[test]
-fn a_closed_store_has_an_empty_journal_unless_somebody_still_reads() {
+fn a_closed_store_has_an_empty_journal_unless_a_snapshot_is_open() {
     let directory = tempfile::tempdir().unwrap();
     let journal_bytes = || {
         let files = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());

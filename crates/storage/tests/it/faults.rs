@@ -1,10 +1,11 @@
-//! The memory disk's failures: a commit that fails is whole or not there, and nothing is written after it.
+//! Failures of the memory disk: a failed commit is there completely or not at all, and the store writes nothing after
+//! it.
 
 use crate::support::{Bench, START, get, put, run};
 use std::time::Duration;
-use storage::{CrashMode, Durability, Error, Extent, Keyspace, Lanes, Room, Time, WallClock, transact_to};
+use storage::{CrashMode, Durability, Error, FreeSpace, Keyspace, Lanes, Time, WallClock, transact_with};
 
-/// Writes two entries per commit until one fails; how many were acknowledged.
+/// Writes two entries per commit until one fails; returns how many were acknowledged.
 fn write_until_failure(bench: &Bench) -> u64 {
     for number in 0..100_u64 {
         let outcome = run(bench.store(), move |transaction| {
@@ -46,18 +47,19 @@ fn every_commit_that_a_crash_strikes_is_there_whole_or_not_at_all() {
     }
 }
 
-/// Moves the entry `lazy` on to `value` in a transaction that a crash may undo.
+/// Sets the entry `lazy` to `value` in a transaction that a crash may undo.
 fn put_lazily(bench: &Bench, value: &'static str) {
-    let ticket = transact_to::<_, Error>(bench.store(), Lanes::one(1), Extent::Written, move |transaction| {
-        transaction.put(Keyspace::Item, "lazy", value);
-        transaction.remove(Keyspace::Item, "gone");
-        Ok(())
-    });
+    let ticket =
+        transact_with::<_, Error>(bench.store(), Lanes::one(1), Durability::Buffered, move |transaction| {
+            transaction.put(Keyspace::Item, "lazy", value);
+            transaction.remove(Keyspace::Item, "gone");
+            Ok(())
+        });
     ticket.wait().unwrap();
 }
 
 #[test]
-fn a_crash_undoes_what_nobody_waited_for_unless_something_was_synced_after_it() {
+fn a_crash_undoes_buffered_commits_unless_a_synced_one_followed() {
     for (mode, synced_after, lazy, gone) in [
         (CrashMode::BeforeCommit, false, "1", Some("here")),
         (CrashMode::BeforeCommit, true, "3", None),
@@ -123,7 +125,7 @@ fn a_commit_beyond_the_lease_that_fails_leaves_no_time_to_show() {
 /// How long after one renewal of the lease a write carries the next.
 const RENEWAL: Duration = Duration::from_millis(1_100);
 
-/// Lets the disk keep a commit and say that it failed, and looks at the store until it is opened again.
+/// Lets the disk keep a commit and report that it failed, and checks the store until it is opened again.
 fn check_time_after_a_failed_commit(mut bench: Bench, fail: impl Fn(), repair: impl Fn()) {
     put(bench.store(), "a", "1").unwrap();
     for _ in 0..3 {
@@ -178,13 +180,13 @@ fn without_room_only_what_makes_room_is_written_and_with_room_everything_again()
     let store = bench.store();
     put(store, "a", "1").unwrap();
     put(store, "b", "1").unwrap();
-    let room = |free_bytes| Some(Room { free_bytes, reserved_bytes: 1000, unwritten_bytes: 100 });
-    bench.disk().set_room(room(999));
+    let free_space = |free_bytes| Some(FreeSpace { free_bytes, reserved_bytes: 1000, unwritten_bytes: 100 });
+    bench.disk().set_free_space(free_space(999));
     let sequence = store.last_sequence();
     let error = put(store, "a", "2").unwrap_err();
-    assert_eq!(error, Error::NoRoom { wanted_bytes: 4, free_bytes: 999, kept_bytes: 1000 });
+    assert_eq!(error, Error::DiskFull { wanted_bytes: 4, free_bytes: 999, kept_bytes: 1000 });
     assert!(
-        error.to_string().contains("no room on the disk for 4 bytes: 999 are left, and 1000 are kept back"),
+        error.to_string().contains("not enough disk space for 4 bytes: 999 bytes free, 1000 bytes reserved"),
         "{error}"
     );
     assert_eq!((get(store, "a").as_deref(), store.last_sequence()), (Some("1"), sequence));
@@ -209,18 +211,18 @@ fn without_room_only_what_makes_room_is_written_and_with_room_everything_again()
     assert_eq!(get(store, "b"), None);
     let urgent = run(store, |transaction| {
         transaction.put(Keyspace::Item, "held", "1");
-        assert!(transaction.check_room().is_err() && transaction.require_room().is_err());
+        assert!(transaction.check_free_space().is_err() && transaction.require_free_space().is_err());
         transaction.use_reserve();
-        transaction.check_room()
+        transaction.check_free_space()
     });
     assert_eq!((urgent, get(store, "held").as_deref()), (Ok(()), Some("1")));
     assert!(!store.stats().is_writable() && !store.stats().poisoned);
-    bench.disk().set_room(room(100));
-    assert!(one(Keyspace::Item, None).is_err(), "what is in memory must find room whatever happens");
+    bench.disk().set_free_space(free_space(100));
+    assert!(one(Keyspace::Item, None).is_err(), "the memtables must always find space");
     // Key and value, of one byte each, must fit twice.
-    bench.disk().set_room(room(1003));
+    bench.disk().set_free_space(free_space(1003));
     assert!(put(store, "a", "2").is_err());
-    bench.disk().set_room(room(1004));
+    bench.disk().set_free_space(free_space(1004));
     put(store, "a", "2").unwrap();
     assert!(store.stats().is_writable());
 }

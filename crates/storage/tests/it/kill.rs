@@ -1,7 +1,7 @@
-//! kill -9: every acknowledged commit is there, none is half there.
+//! kill -9: every acknowledged commit is there, and no commit is there in part.
 //!
-//! The child is this test binary again, told by the environment to write until it is killed. It says on its
-//! standard output what was acknowledged.
+//! The child is this test binary again, told by the environment to write until it is killed. It prints the commits that
+//! were acknowledged.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ fn open(path: &std::path::Path) -> EmbeddedStore {
     EmbeddedStore::open(options).unwrap()
 }
 
-/// The child's part: eight writers, each answering what was acknowledged; does nothing in an ordinary test run.
+/// Runs the child: eight writers, each printing its acknowledged commits; does nothing in an ordinary test run.
 #[test]
 fn child_writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(DIRECTORY) else { return };
@@ -62,7 +62,7 @@ fn acknowledged_commits_survive_kill_9_and_none_is_half_there() {
     let mut acknowledged = Vec::new();
     for round in 0..6 {
         acknowledged.extend(run_and_kill(directory.path(), 20 + 150 * round));
-        // Every other time the next child recovers by itself.
+        // Every other time the next child recovers the store by itself.
         if round % 2 == 0 {
             continue;
         }
@@ -98,7 +98,7 @@ fn run_and_kill(path: &std::path::Path, count: usize) -> Vec<u64> {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said before it died counts too, but for a last line that may be cut off.
+    // The output from before the kill counts, too, except for a last line that may be cut off.
     let mut rest: Vec<String> = lines.map_while(Result::ok).collect();
     rest.pop();
     numbers.extend(rest.into_iter().filter_map(number));

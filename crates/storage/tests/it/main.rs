@@ -1,4 +1,4 @@
-//! One suite for all stores, and what each has alone: faults in memory, files and crashes on disk.
+//! One suite for all stores, and tests of each alone: faults in memory, files and crashes on disk.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! T24: what was removed leaves the files, under load, with readers in the way, and over a crash.
+//! T24: removed data leaves the files, under load, with open snapshots, and over a crash.
 
 use crate::support::{Bench, run};
 use std::fs;
@@ -9,14 +9,14 @@ use storage::{Keyspace, Scrubbed, Store};
 const KEYSPACES: [Keyspace; 3] = [Keyspace::Item, Keyspace::Id, Keyspace::Index];
 const ITEMS: u32 = 2000;
 
-/// Whether any file below `directory` has these bytes.
+/// Returns whether any file below `directory` contains these bytes.
 fn holds(directory: &Path, marker: &str) -> bool {
     fs::read_dir(directory).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
             return holds(&path, marker);
         }
-        // A file that goes while we look holds nothing.
+        // A file that disappears meanwhile holds nothing.
         let bytes = fs::read(&path).unwrap_or_default();
         bytes.windows(marker.len()).any(|window| window == marker.as_bytes())
     })

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// When the tests' wall clocks start, in seconds.
 pub(crate) const START: u64 = 1_800_000_000;
 
-/// A store that can be closed and opened again, and the clock it looks at.
+/// A store that can be closed and opened again, and its clock.
 pub(crate) struct Bench {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) options: ClockOptions,
@@ -67,7 +67,7 @@ impl Bench {
         }
     }
 
-    /// Opens the store with the present options.
+    /// Opens the store with the current options.
     pub(crate) fn open(&mut self) -> Result<()> {
         assert!(self.store.is_none(), "the store is closed");
         self.store = Some(match &self.place {
@@ -85,7 +85,7 @@ impl Bench {
         options
     }
 
-    /// Closes the store in order.
+    /// Closes the store cleanly.
     pub(crate) fn close(&mut self) {
         self.store.take().expect("the store is open").close().unwrap();
     }
@@ -95,13 +95,13 @@ impl Bench {
         self.open().unwrap();
     }
 
-    /// Lets the store go without closing it, as a crash would. Memory only: an embedded store closes when dropped.
+    /// Drops the store without closing it, as a crash would. Memory only: an embedded store closes when dropped.
     pub(crate) fn crash(&mut self) {
         assert!(matches!(self.place, Place::Memory(_)));
         self.store = None;
     }
 
-    /// Lets a store go whose writes have stopped, without closing it in order.
+    /// Drops a store whose writes have stopped, without closing it cleanly.
     pub(crate) fn abandon(&mut self) {
         assert!(self.store().stats().poisoned);
         self.store = None;
@@ -133,7 +133,7 @@ pub(crate) fn get(store: &dyn Store, key: &str) -> Option<String> {
     value.map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
-/// A range of a keyspace as text, for comparing.
+/// Returns a range of a keyspace as text, for comparing.
 pub(crate) fn list(
     read: &dyn Read,
     keyspace: Keyspace,

@@ -1,4 +1,4 @@
-//! A journal whose end is torn or garbled: recovery keeps a prefix of the commits, never half of one, and says so.
+//! A journal whose end is torn or garbled: recovery keeps a prefix of the commits, never part of one, and reports it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn open(path: &Path) -> Result<EmbeddedStore, Error> {
     EmbeddedStore::open(EmbeddedOptions::new(path, ClockOptions::new(clock)))
 }
 
-/// A store with some commits, copied while it is open: what a crash would leave.
+/// Returns a store with some commits, copied while it is open, as a crash would leave it.
 fn crashed_store() -> (tempfile::TempDir, u64) {
     let live = tempfile::tempdir().unwrap();
     let store = open(live.path()).unwrap();
@@ -39,8 +39,8 @@ fn crashed_store() -> (tempfile::TempDir, u64) {
     (crashed, length)
 }
 
-/// Makes all keyspaces now. The writer would make those that nobody has written to when it has nothing else to do, which is
-/// while the store is being copied if the machine is busy: the copy would have half of one.
+/// Creates all keyspaces now. The writer would otherwise create unused ones when it is idle, on a busy machine while
+/// the store is being copied, and the copy would have half of one.
 fn touch_every_keyspace(store: &EmbeddedStore) {
     let touched: Result<(), Error> = transact(store, Lanes::all(), |transaction| {
         for keyspace in Keyspace::ALL {
@@ -75,7 +75,7 @@ fn journal(path: &Path) -> PathBuf {
     journals[0].clone()
 }
 
-/// How many commits there are, after making sure that they are the first ones and whole.
+/// Returns how many commits there are, after checking that they are the first ones and complete.
 fn whole_prefix(store: &EmbeddedStore) -> u64 {
     let snapshot = store.snapshot().unwrap();
     let last = store.last_sequence();
@@ -147,7 +147,7 @@ fn a_garbled_end_is_cut_off_and_reported_or_refused() {
     assert!(reported + refused == 24 && refused > 0);
 }
 
-/// The pages of a commit reach the disk in any order: a power loss may leave a hole in the last one, with its end behind it.
+/// The pages of a commit reach the disk in any order: a power loss may leave a hole in the last one before its end.
 #[test]
 fn a_hole_in_the_last_commit_is_a_commit_that_was_not_made() {
     let live = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ fn a_store_whose_making_was_cut_off_is_made_anew() {
     }
 }
 
-/// A recovery that is killed after fjall removed a journal file leaves the copy of it behind, and with it what was removed.
+/// A recovery that is killed after fjall removed a journal file leaves a copy of it, and with it the removed data.
 #[test]
 fn t24_copies_that_a_killed_recovery_left_go_with_the_next_one() {
     let (crashed, _) = crashed_store();
@@ -215,7 +215,7 @@ fn t24_copies_that_a_killed_recovery_left_go_with_the_next_one() {
     assert!(!store.recovery().clean && !left.exists());
 }
 
-/// Files below a directory, by their paths from `root`, in order.
+/// Returns the files below a directory, by their paths from `root`, in order.
 fn list(root: &Path, directory: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -276,7 +276,7 @@ fn tables_that_nothing_leads_to_any_more_are_damage_and_no_empty_keyspace() {
     assert_eq!(value.as_deref(), Some(&b"value"[..]));
 }
 
-/// fjall asks for memory for all parts that a table says to have, and not getting it ends a process.
+/// fjall allocates memory for all parts that a table claims to have, and a failed allocation ends the process.
 #[test]
 fn a_table_that_says_to_have_more_parts_than_it_has_room_for_is_damage() {
     let directory = tempfile::tempdir().unwrap();

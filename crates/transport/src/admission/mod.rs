@@ -1,28 +1,30 @@
-//! Admission control: how much a server does and holds at once, all front ends together, and what becomes of the rest.
+//! Admission control: limits how much a server does and holds at once, for all front ends together.
 //!
-//! A server that takes on everything gets slower for all clients, until none waits for its answers any more. So each kind of
-//! work has a number of permits and a [queue](queue), whose wait ends. A request without a permit in time is refused and told
-//! when to come back, which costs a fraction of the work; the others are served as fast as ever.
+//! A server that accepts all work gets slower for all clients, until none of them waits for its answers any more. So
+//! each kind of work has a number of permits and a [wait queue](queue) with a time limit. A request that gets no permit
+//! in time is refused and told when to retry, which costs a fraction of the work; the others are served as fast as
+//! ever.
 //!
 //! ```text
-//!   connection -> stranger: bounds of its own until something on it is authenticated (strangers)
-//!   request    -> room for the answer? -> wait for room for a large body -> wait for a permit -> work -> answer
-//!                        | no                        | too long, or too many wait   |            | no room: closed
+//!   connection -> unauthenticated: its own limits until a request on it is authenticated (unauthenticated.rs)
+//!   request    -> memory for the answer? -> wait for memory for a large body -> wait for a permit -> work -> answer
+//!                        | no                        | too long, or too many wait   |            | no memory: closed
 //!                        +-----------------------> Busy <---------------------------+
 //! ```
 //!
-//! Everything is charged to a [`Tenant`], and no tenant can hold all of anything ([`share`]): a greedy key is refused while
-//! another one's work goes on. Half of `request-memory` is for large bodies on their way in, half for answers on their way out.
-//! What was not authenticated is charged to neither, but to [strangers].
+//! Everything is charged to a [`Tenant`], and no tenant can hold all of any resource ([`share`]): a greedy key is
+//! refused while the work of another continues. Half of `request-memory` is for large bodies being received, half for
+//! answers being sent. Unauthenticated connections are charged to neither, but to their [own budget](unauthenticated).
 //!
-//! What is answered by computing on the spot, a point read above all, waits in no queue: to refuse it would cost about as much.
+//! Requests answered by computation alone, point reads above all, wait in no queue: refusing one would cost about as
+//! much.
 
 mod peer;
 mod pool;
 mod queue;
 mod share;
 mod starvation;
-mod strangers;
+mod unauthenticated;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,41 +38,41 @@ pub use peer::{CutOff, Held, Peer};
 use pool::{Charged, Pool};
 use queue::{Slot, WaitQueue};
 use share::Share;
-use strangers::Strangers;
-pub use strangers::{STRANGER_BYTES, STRANGERS_BYTES};
+use unauthenticated::UnauthenticatedConnections;
+pub use unauthenticated::{UNAUTHENTICATED_BYTES, UNAUTHENTICATED_CONNECTION_BYTES};
 
 use crate::tenant::{Api, Tenant};
 
-/// What a query is counted with while it works, for the answer that it will have: a page. Less where all of them together would
-/// take more than a quarter of the room for answers, which a tenant that holds its share leaves free.
+/// The memory charged for a running query, for its future answer: a page. Less where all queries together would take
+/// more than a quarter of the memory for answers, which a tenant that holds its share leaves free.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Room for large bodies is given out in pieces of so many bytes.
+/// The unit in which memory for large bodies is granted.
 const PIECE_BYTES: usize = 4096;
 
-/// The shortest and the longest time after which a refused client is told to come back. They are spread between the two, so
-/// that they do not come together.
+/// The shortest and the longest time after which a refused client is told to retry. Retries are spread between the two,
+/// so that clients do not come back together.
 const RETRY_AFTER_MS: (u64, u64) = (100, 500);
 
-/// How long a new connection waits for the permit of one that was cut off, which is given back as soon as its task runs.
+/// How long a new connection waits for the permit of an evicted one, which is released as soon as its task runs.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Single writes and small things: mostly it waits for its commit, and many commit together.
+    /// Single writes and small requests: they mostly wait for their commit, and many commit together.
     Brief,
-    /// What may look for documents, change them and wait for the commit.
+    /// Requests that may search for documents, change them and wait for the commit.
     Statement,
-    /// What reads many documents: it takes a processor for as long as it lasts.
+    /// Requests that read many documents: each occupies a processor while it runs.
     Query,
 }
 
 impl Work {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Work; 3] = [Work::Brief, Work::Statement, Work::Query];
 
-    /// As metrics name it.
+    /// Returns the name used by metrics.
     pub fn name(self) -> &'static str {
         match self {
             Work::Brief => "brief",
@@ -80,29 +82,29 @@ impl Work {
     }
 }
 
-/// How much is done at once.
+/// The limits of admission control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Work of [`Work::Brief`].
+    /// Permits for [`Work::Brief`].
     pub brief: usize,
-    /// Work of [`Work::Statement`].
+    /// Permits for [`Work::Statement`].
     pub statements: usize,
-    /// Work of [`Work::Query`].
+    /// Permits for [`Work::Query`].
     pub queries: usize,
     /// How long a request waits for a permit.
     pub max_wait: Duration,
-    /// Bytes of requests and answers of authenticated clients that are held at once, half of it for each.
+    /// The largest total size of requests and answers of authenticated clients held at once, half of it for each.
     pub held_bytes: usize,
-    /// Connections in all.
+    /// The largest number of connections.
     pub connections: usize,
-    /// Connections of one address on which nothing was authenticated yet.
-    pub strangers_of_address: usize,
-    /// After how long a server that refuses tenants which hold nothing is not ready any more.
+    /// The largest number of unauthenticated connections from one address.
+    pub unauthenticated_per_address: usize,
+    /// How long a server must refuse tenants that hold nothing before it is no longer ready.
     pub unready_after: Duration,
 }
 
 impl Default for Bounds {
-    /// What suits a small machine.
+    /// Returns limits that suit a small machine.
     fn default() -> Bounds {
         Bounds {
             brief: 1000,
@@ -111,37 +113,37 @@ impl Default for Bounds {
             max_wait: Duration::from_secs(5),
             held_bytes: 512 * 1024 * 1024,
             connections: Semaphore::MAX_PERMITS,
-            strangers_of_address: 2048,
+            unauthenticated_per_address: 2048,
             unready_after: Duration::from_secs(5),
         }
     }
 }
 
-/// There is too much to do. Nothing was done.
+/// A refusal: the server is overloaded, and the request had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy {
-    /// When to come back.
+    /// When to retry.
     pub retry_after_ms: u64,
 }
 
 impl Busy {
     fn spread(count: u64) -> Busy {
         let (least, most) = RETRY_AFTER_MS;
-        // An odd step visits every value before it comes back to the first.
+        // An odd step visits every value before it repeats the first.
         Busy { retry_after_ms: least + count.wrapping_mul(67) % (most - least) }
     }
 }
 
-/// What a server is doing.
+/// The admission control of a server.
 #[derive(Debug)]
 pub struct Admission {
     queues: [WaitQueue; Work::ALL.len()],
-    /// Large bodies that are being received; a unit is a piece.
+    /// Memory for large bodies being received; a unit is a piece.
     bodies: WaitQueue,
-    /// Answers of authenticated clients.
+    /// Memory for answers of authenticated clients.
     answers: Arc<Pool>,
-    strangers: Arc<Strangers>,
-    /// What the answer of a query is taken for until it is known.
+    unauthenticated: Arc<UnauthenticatedConnections>,
+    /// The memory charged for the answer of a query until its size is known.
     page_bytes: usize,
     connections: Arc<Semaphore>,
 }
@@ -153,7 +155,7 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// A server that does nothing yet.
+    /// Creates admission control for an idle server.
     pub fn new(bounds: Bounds) -> Admission {
         let queue = |permits| WaitQueue::new(permits, bounds.max_wait, bounds.unready_after);
         Admission {
@@ -164,17 +166,17 @@ impl Admission {
             }),
             bodies: queue(bounds.held_bytes / 2 / PIECE_BYTES),
             answers: Pool::new(bounds.held_bytes / 2, bounds.unready_after),
-            strangers: Arc::new(Strangers::new(bounds.strangers_of_address)),
+            unauthenticated: Arc::new(UnauthenticatedConnections::new(bounds.unauthenticated_per_address)),
             page_bytes: PAGE_BYTES.min(bounds.held_bytes / 8 / bounds.queries.max(1)),
             connections: Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS))),
         }
     }
 
-    /// A permit for work of that kind, once there is also room for the answer: requests that waited together all found room
-    /// when they came.
+    /// Returns a permit for work of this kind, once there is also memory for the answer: requests that waited together
+    /// had all found some when they arrived.
     pub async fn enter(&self, tenant: Tenant, work: Work) -> Result<Permit<'_>, Busy> {
         let slot = self.queue(work).enter(tenant, 1).await?;
-        self.check_room(tenant, work)?;
+        self.check_memory(tenant, work)?;
         let page = match work {
             Work::Query => Some(self.answers.take(tenant, self.page_bytes, Share::Half)?),
             Work::Brief | Work::Statement => None,
@@ -182,29 +184,31 @@ impl Admission {
         Ok(Permit { _slot: slot, _page: page })
     }
 
-    /// A permit for what goes on with work that has begun, however long it takes: it is not refused.
-    pub async fn enter_in_the_end(&self, tenant: Tenant, work: Work) -> Option<Permit<'_>> {
-        let slot = self.queue(work).enter_in_the_end(tenant, 1).await?;
+    /// Returns a permit for work that continues an earlier request, however long that takes: it is not refused.
+    pub async fn enter_unbounded(&self, tenant: Tenant, work: Work) -> Option<Permit<'_>> {
+        let slot = self.queue(work).enter_unbounded(tenant, 1).await?;
         Some(Permit { _slot: slot, _page: None })
     }
 
-    /// Room for a large body that was announced.
+    /// Returns memory for an announced large body.
     pub async fn receive(&self, tenant: Tenant, bytes: usize) -> Result<Permit<'_>, Busy> {
         let slot = self.bodies.enter(tenant, bytes.div_ceil(PIECE_BYTES)).await?;
         Ok(Permit { _slot: slot, _page: None })
     }
 
-    /// The same, however long it takes: where nothing can be answered before everything is read.
-    pub async fn receive_in_the_end(&self, tenant: Tenant, bytes: usize) -> Option<Permit<'_>> {
-        let slot = self.bodies.enter_in_the_end(tenant, bytes.div_ceil(PIECE_BYTES)).await?;
+    /// Returns memory as [`receive`](Self::receive) does, however long that takes: for protocols that cannot answer
+    /// before everything is read.
+    pub async fn receive_unbounded(&self, tenant: Tenant, bytes: usize) -> Option<Permit<'_>> {
+        let slot = self.bodies.enter_unbounded(tenant, bytes.div_ceil(PIECE_BYTES)).await?;
         Some(Permit { _slot: slot, _page: None })
     }
 
-    /// Returns a permit for one more connection of a front end, of its own `permits` and of those of the server. Where all are
-    /// taken, the stranger of that front end that has been silent for longest is cut off; `None` if there is no stranger.
+    /// Returns a permit for one more connection of a front end, taken from its own `permits` and from those of the
+    /// server. If all are taken, the unauthenticated connection of that front end that has been silent longest is
+    /// evicted; `None` if there is none.
     pub async fn connect(&self, api: Api, permits: &Arc<Semaphore>) -> Option<ConnectionPermit> {
         let is_full = permits.available_permits() == 0 || self.connections.available_permits() == 0;
-        if is_full && !self.strangers.cut_off_oldest(api) {
+        if is_full && !self.unauthenticated.cut_off_oldest(api) {
             return None;
         }
         let both = async {
@@ -215,55 +219,60 @@ impl Admission {
         timeout(EVICTION_TIMEOUT, both).await.ok()?
     }
 
-    /// A connection of that address, a stranger until it is [known](Peer::authenticate).
+    /// Registers a connection from this address, unauthenticated until [`Peer::authenticate`].
     pub fn peer(&self, api: Api, address: IpAddr) -> Arc<Peer> {
-        self.strangers.enter(&self.answers, api, address)
+        self.unauthenticated.enter(&self.answers, api, address)
     }
 
-    /// Returns an error if there is no room for one more answer to that kind of work, however small. Large answers are those of
-    /// queries: they leave half to other work of the same tenant.
-    pub fn check_room(&self, tenant: Tenant, work: Work) -> Result<(), Busy> {
+    /// Returns an error if there is no memory for one more answer to work of this kind, however small. Large answers
+    /// are those of queries: they leave half to other work of the same tenant.
+    pub fn check_memory(&self, tenant: Tenant, work: Work) -> Result<(), Busy> {
         let share = if work == Work::Query { Share::Half } else { Share::Most };
         self.answers.check(tenant, 1, share)
     }
 
-    /// Counts bytes of an answer of that tenant for as long as what this returns lives.
+    /// Charges bytes of an answer to this tenant until the result is dropped.
     pub fn hold(&self, tenant: Tenant, bytes: usize) -> Result<Held, Busy> {
         Ok(Held::of_tenant(self.answers.take(tenant, bytes, Share::Most)?))
     }
 
-    /// Bytes of requests and answers of authenticated clients that are held, bodies in whole pieces.
+    /// Returns the bytes held of requests and answers of authenticated clients, bodies in whole pieces.
     pub fn held_bytes(&self) -> usize {
         self.bodies.taken() * PIECE_BYTES + self.answers.used()
     }
 
-    /// As many may be held before work is refused.
+    /// Returns how many bytes may be held before work is refused.
     pub fn held_bytes_max(&self) -> usize {
         self.bodies.limit * PIECE_BYTES + self.answers.capacity
     }
 
-    /// Requests refused because too many bytes were held.
+    /// Returns the number of requests refused because too many bytes were held.
     pub fn refused_for_bytes(&self) -> u64 {
         self.bodies.shed.load(Ordering::Relaxed) + self.answers.refused.load(Ordering::Relaxed)
     }
 
-    /// How much work of that kind is done at once.
+    /// Returns how much work of this kind may run at once.
     pub fn limit(&self, work: Work) -> usize {
         self.queue(work).limit
     }
 
-    /// How much work is done, how much waits, and how much was refused since the start.
-    pub fn figures(&self, work: Work) -> Figures {
+    /// Returns how much work of this kind runs, waits, and was refused since the start.
+    pub fn stats(&self, work: Work) -> WorkStats {
         let queue = self.queue(work);
-        Figures { working: queue.taken(), waiting: queue.waiting(), shed: queue.shed.load(Ordering::Relaxed) }
+        WorkStats {
+            working: queue.taken(),
+            waiting: queue.waiting(),
+            shed: queue.shed.load(Ordering::Relaxed),
+        }
     }
 
-    /// What is held and was cut off of connections on which nothing was authenticated.
-    pub fn strangers(&self) -> StrangerFigures {
-        self.strangers.figures()
+    /// Returns the statistics of unauthenticated connections.
+    pub fn unauthenticated(&self) -> UnauthenticatedStats {
+        self.unauthenticated.stats()
     }
 
-    /// Returns what tenants that hold nothing have been refused for so long that the server is not ready, and for how long.
+    /// Returns the resource that tenants holding nothing have been refused for so long that the server is not ready,
+    /// and for how long.
     pub fn starved(&self) -> Option<(&'static str, Duration)> {
         let queues = Work::ALL.map(|work| (work.name(), &self.queue(work).starvation));
         let bytes = [("request body", &self.bodies.starvation), ("answer", &self.answers.starvation)];
@@ -276,40 +285,40 @@ impl Admission {
     }
 }
 
-/// Figures of one kind of work.
+/// Statistics of one kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figures {
-    /// Has a permit.
+pub struct WorkStats {
+    /// Requests with a permit.
     pub working: usize,
-    /// Waits for one.
+    /// Requests waiting for one.
     pub waiting: usize,
-    /// Was refused.
+    /// Requests refused.
     pub shed: u64,
 }
 
-/// Figures of connections on which nothing was authenticated.
+/// Statistics of unauthenticated connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StrangerFigures {
-    /// How many there are.
+pub struct UnauthenticatedStats {
+    /// Open connections.
     pub connections: usize,
-    /// Bytes that are held for them.
+    /// Bytes held for them.
     pub bytes: usize,
-    /// How many were cut off because of a bound.
+    /// Connections evicted because of a limit.
     pub cut_off: u64,
 }
 
-/// The right to be connected.
+/// A permit for a connection.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     /// Of the front end, and of the server.
     _permits: [OwnedSemaphorePermit; 2],
 }
 
-/// The right to do one piece of work, or to receive one body.
+/// A permit for one piece of work, or to receive one body.
 #[derive(Debug)]
 pub struct Permit<'a> {
     _slot: Slot<'a>,
-    /// An answer that is not made yet.
+    /// The charge for an answer that does not exist yet.
     _page: Option<Charged>,
 }
 

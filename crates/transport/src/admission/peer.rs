@@ -1,4 +1,5 @@
-//! One connection: whether something on it was authenticated yet, which decides what its bytes are charged to.
+//! The admission state of one connection: until a request on it is authenticated its bytes are charged to the budget of
+//! unauthenticated connections, then to the tenant.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -8,119 +9,119 @@ use tokio::sync::Notify;
 
 use super::pool::{Charged, Pool};
 use super::share::Share;
-use super::strangers::Strangers;
+use super::unauthenticated::UnauthenticatedConnections;
 use crate::tenant::Tenant;
 
-/// The state of a connection that admission control knows.
+/// The state of a connection in admission control.
 #[derive(Debug)]
 pub struct Peer {
-    strangers: Arc<Strangers>,
+    unauthenticated: Arc<UnauthenticatedConnections>,
     answers: Arc<Pool>,
     number: u64,
-    standing: Mutex<Standing>,
-    /// Woken when something is authenticated.
+    auth_state: Mutex<AuthState>,
+    /// Woken when a request is authenticated.
     reader: Mutex<Option<Waker>>,
     cut_off: Arc<Notify>,
 }
 
-/// How a connection stands with the server.
+/// Whether a connection is authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// It has not been answered yet.
+enum AuthState {
+    /// Nothing was authenticated, and no answer was sent.
     Silent,
-    /// Nothing on it was authenticated.
-    Stranger,
-    /// The tenant of the last request that was authenticated.
-    Known(Tenant),
+    /// Nothing was authenticated, but an answer was sent.
+    Unauthenticated,
+    /// The tenant of the last authenticated request.
+    Authenticated(Tenant),
 }
 
-/// There is no room for the answer: it must be dropped, and the connection closed.
+/// There is no memory for the answer: it must be dropped, and the connection closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutOff;
 
 impl Peer {
     pub(super) fn new(
-        strangers: Arc<Strangers>,
+        unauthenticated: Arc<UnauthenticatedConnections>,
         answers: Arc<Pool>,
         number: u64,
         cut_off: Arc<Notify>,
     ) -> Arc<Peer> {
-        let standing = Mutex::new(Standing::Silent);
-        Arc::new(Peer { strangers, answers, number, standing, reader: Mutex::default(), cut_off })
+        let auth_state = Mutex::new(AuthState::Silent);
+        Arc::new(Peer { unauthenticated, answers, number, auth_state, reader: Mutex::default(), cut_off })
     }
 
-    /// Something on the connection was authenticated: from now on its bytes are that tenant's.
+    /// Marks the connection as authenticated: from now on its bytes are charged to this tenant.
     pub fn authenticate(&self, tenant: Tenant) {
-        let mut standing = self.standing.lock();
-        if !matches!(*standing, Standing::Known(_)) {
-            self.strangers.leave(self.number);
+        let mut auth_state = self.auth_state.lock();
+        if !matches!(*auth_state, AuthState::Authenticated(_)) {
+            self.unauthenticated.leave(self.number);
         }
-        *standing = Standing::Known(tenant);
-        drop(standing);
+        *auth_state = AuthState::Authenticated(tenant);
+        drop(auth_state);
         if let Some(reader) = self.reader.lock().take() {
             reader.wake();
         }
     }
 
-    /// Sets the waker that is called when something on the connection is authenticated, in place of the one before.
-    pub fn wake_when_known(&self, waker: &Waker) {
+    /// Sets the waker to call when a request on the connection is authenticated, replacing the previous one.
+    pub fn wake_when_authenticated(&self, waker: &Waker) {
         *self.reader.lock() = Some(waker.clone());
     }
 
-    /// The tenant of what was last authenticated.
+    /// Returns the tenant of the last authenticated request.
     pub fn tenant(&self) -> Option<Tenant> {
-        match *self.standing.lock() {
-            Standing::Known(tenant) => Some(tenant),
-            Standing::Silent | Standing::Stranger => None,
+        match *self.auth_state.lock() {
+            AuthState::Authenticated(tenant) => Some(tenant),
+            AuthState::Silent | AuthState::Unauthenticated => None,
         }
     }
 
-    /// The connection is answered something.
-    pub fn spoke(&self) {
-        let mut standing = self.standing.lock();
-        if *standing == Standing::Silent {
-            *standing = Standing::Stranger;
-            self.strangers.has_spoken(self.number);
+    /// Records that an answer was sent on the connection.
+    pub fn answered(&self) {
+        let mut auth_state = self.auth_state.lock();
+        if *auth_state == AuthState::Silent {
+            *auth_state = AuthState::Unauthenticated;
+            self.unauthenticated.is_answered(self.number);
         }
     }
 
-    /// Counts bytes of a request that begins, where nothing was authenticated yet: the requests of a tenant have permits.
+    /// Counts bytes of a request that begins on an unauthenticated connection: requests of a tenant have permits.
     pub fn begin(self: &Arc<Self>, bytes: usize) -> Result<Option<Held>, CutOff> {
-        // As long as this is locked it stays a stranger.
-        let standing = self.standing.lock();
-        match *standing {
-            Standing::Known(_) => Ok(None),
-            Standing::Silent | Standing::Stranger => self.hold_stranger(bytes).map(Some),
+        // The connection cannot be authenticated while this is locked.
+        let auth_state = self.auth_state.lock();
+        match *auth_state {
+            AuthState::Authenticated(_) => Ok(None),
+            AuthState::Silent | AuthState::Unauthenticated => self.hold_unauthenticated(bytes).map(Some),
         }
     }
 
-    /// Counts bytes of an answer, or of a request, for as long as what this returns lives.
+    /// Counts bytes of an answer, or of a request, until the result is dropped.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {
-        let standing = self.standing.lock();
-        match *standing {
-            Standing::Known(tenant) => self.hold_for(tenant, bytes),
-            Standing::Silent | Standing::Stranger => self.hold_stranger(bytes),
+        let auth_state = self.auth_state.lock();
+        match *auth_state {
+            AuthState::Authenticated(tenant) => self.hold_for(tenant, bytes),
+            AuthState::Silent | AuthState::Unauthenticated => self.hold_unauthenticated(bytes),
         }
     }
 
-    /// The same for a request of that tenant, whoever was authenticated on the connection since.
+    /// Counts bytes of a request of this tenant, even if another one has been authenticated on the connection since.
     pub fn hold_for(&self, tenant: Tenant, bytes: usize) -> Result<Held, CutOff> {
         self.answers.take(tenant, bytes, Share::Most).map(Held::of_tenant).map_err(|_| CutOff)
     }
 
-    fn hold_stranger(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {
-        match self.strangers.hold(self.number, bytes) {
-            Ok(()) => Ok(Held(Holding::Stranger { peer: Arc::clone(self), bytes })),
+    fn hold_unauthenticated(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {
+        match self.unauthenticated.hold(self.number, bytes) {
+            Ok(()) => Ok(Held(Holding::UnauthenticatedConnection { peer: Arc::clone(self), bytes })),
             Err(_) => Err(CutOff),
         }
     }
 
-    /// Ends when the connection is to be closed because it holds too much or strangers are too many.
+    /// Completes when the connection must be closed because it was evicted or closed by [`close`](Peer::close).
     pub async fn cut_off(&self) {
         self.cut_off.notified().await;
     }
 
-    /// Lets [`cut_off`](Peer::cut_off) end.
+    /// Lets [`cut_off`](Peer::cut_off) complete.
     pub fn close(&self) {
         self.cut_off.notify_one();
     }
@@ -128,18 +129,18 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.strangers.leave(self.number);
+        self.unauthenticated.leave(self.number);
     }
 }
 
-/// Bytes that are counted, until this is dropped.
+/// Counted bytes, until this is dropped.
 #[derive(Debug)]
 pub struct Held(Holding);
 
 #[derive(Debug)]
 enum Holding {
     Tenant { _charged: Charged },
-    Stranger { peer: Arc<Peer>, bytes: usize },
+    UnauthenticatedConnection { peer: Arc<Peer>, bytes: usize },
 }
 
 impl Held {
@@ -150,8 +151,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Holding::Stranger { peer, bytes } = &self.0 {
-            peer.strangers.give_back(peer.number, *bytes);
+        if let Holding::UnauthenticatedConnection { peer, bytes } = &self.0 {
+            peer.unauthenticated.release(peer.number, *bytes);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A bounded number of bytes that tenants share: answers until their peers have taken them.
+//! A bounded number of bytes shared by tenants: for answers until their clients have received them.
 //!
-//! Every byte is charged to a tenant before it is held. Beyond the tenant's [share](super::share) the pool refuses, so what is
-//! counted never exceeds the capacity, but for a single answer that is larger than all of it. The caller drops a refused
-//! answer, and closes the connection where nothing else can be said.
+//! Every byte is charged to a tenant before it is held. Beyond the tenant's [share](super::share) the pool refuses, so
+//! the total never exceeds the capacity, except for a single answer that is larger than all of it. The caller drops a
+//! refused answer, and closes the connection where the protocol has no error for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::share::Share;
 use super::starvation::Starvation;
 use crate::tenant::Tenant;
 
-/// Bytes that tenants share.
+/// A pool of bytes shared by tenants.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) capacity: usize,
@@ -31,7 +31,7 @@ struct State {
     held: HashMap<Tenant, usize>,
 }
 
-/// Bytes of a tenant, until this is dropped.
+/// Bytes charged to a tenant, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Charged {
     pool: Arc<Pool>,
@@ -53,13 +53,13 @@ impl Pool {
         self.state.lock().used
     }
 
-    /// Returns an error if the tenant could not take so many bytes now.
+    /// Returns an error if the tenant could not take this many bytes now.
     pub(super) fn check(&self, tenant: Tenant, bytes: usize, share: Share) -> Result<(), Busy> {
         let state = self.state.lock();
         if self.allows(&state, tenant, bytes, share) { Ok(()) } else { Err(self.refuse(&state, tenant)) }
     }
 
-    /// Takes bytes within the tenant's share.
+    /// Charges bytes within the tenant's share.
     pub(super) fn take(
         self: &Arc<Self>,
         tenant: Tenant,
@@ -77,7 +77,7 @@ impl Pool {
         Ok(Charged { pool: Arc::clone(self), tenant, bytes })
     }
 
-    /// What is larger than all there is may have all of it.
+    /// A request larger than the capacity may take all of it.
     fn allows(&self, state: &State, tenant: Tenant, bytes: usize, share: Share) -> bool {
         let free = self.capacity.saturating_sub(state.used);
         share.allows(state.held(tenant), bytes.min(self.capacity), free)

@@ -1,19 +1,21 @@
-//! Permits of one kind of work and the queue of those who wait for one, fair between tenants.
+//! The permits of one kind of work and the wait queue for them, fair between tenants.
 //!
-//! A semaphore serves in the order of arrival, so a tenant that sends much gets much. Here each tenant has a queue of its own,
-//! and three things are shared out: permits and places in the queue by [`Share`], and running time by the order in which
-//! permits are given.
+//! A semaphore serves in the order of arrival, so a tenant that sends more gets more. Here each tenant has a queue of
+//! its own, and three resources are shared out: permits and positions in the queue by [`Share`], and running time by
+//! the order in which permits are granted.
 //!
 //! ```text
 //!   permit free -> of the tenants whose share allows one more, the one that has used the least permit time -> its oldest waiter
 //! ```
 //!
-//! Permit time is the sum over its permits of how long each was held. A tenant that comes back from idleness starts level with
-//! the least of those that are active, so it can neither save up nor be made to pay for the past (start-time fair queueing).
+//! Permit time is the sum over its permits of how long each was held. A tenant that returns from idleness starts level
+//! with the least of the active ones, so it can neither accumulate credit nor be charged for the past (start-time fair
+//! queueing).
 //!
-//! How long a request may wait depends on whether its tenant's queue is a burst or a state. A queue that came up just now is
-//! waited out; one that has stood for the whole `max_wait` is more than the tenant gets done, and from there on a tenth of it
-//! is all: then requests that get a permit have not waited long, and permits are never idle.
+//! How long a request may wait depends on whether its tenant's queue is a burst or persistent. A queue that formed just
+//! now may be waited out; one that has existed for the whole `max_wait` is more than the tenant gets done, and from
+//! then on the limit is a tenth of it: then requests that get a permit have not waited long, and permits are never
+//! idle.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,18 +30,18 @@ use super::share::Share;
 use super::starvation::Starvation;
 use crate::tenant::Tenant;
 
-/// How many requests may wait at once, all tenants together.
+/// The largest number of waiting requests, all tenants together.
 pub(super) const WAITING_MAX: usize = 4096;
 
-/// Where a tenant's queue has stood for the whole wait, this part of it is all that is waited.
+/// The divisor of the wait limit where a tenant's queue has existed for the whole limit.
 const SHORT_WAIT: u32 = 10;
 
-/// Permits and those who wait for one.
+/// Permits and the requests that wait for one.
 #[derive(Debug)]
 pub(super) struct WaitQueue {
     pub(super) limit: usize,
     max_wait: Duration,
-    /// What permit time is measured from.
+    /// The origin of permit time.
     epoch: Instant,
     state: Mutex<State>,
     pub(super) shed: AtomicU64,
@@ -51,32 +53,32 @@ struct State {
     taken: usize,
     waiting: usize,
     waiters: u64,
-    /// Tenants that hold or wait for something.
+    /// Tenants that hold units or wait for some.
     tenants: HashMap<Tenant, Account>,
 }
 
-/// What a tenant holds, has used and waits for.
+/// The units that a tenant holds and has used, and its waiting requests.
 #[derive(Debug, Default)]
 struct Account {
     held: usize,
-    /// Permit time of permits that were given back, and where the tenant started.
+    /// The permit time of released permits, and the tenant's starting value.
     used: Duration,
-    /// When its permits were taken, added up.
+    /// The sum of the times when its permits were granted.
     began: Duration,
     waiting: VecDeque<Waiter>,
-    /// Since when one of its requests has been waiting all the time.
-    crowded_since: Option<Instant>,
+    /// Since when at least one of its requests has been waiting without a break.
+    queued_since: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Waiter {
     number: u64,
     units: usize,
-    /// Says when its units were taken.
+    /// Reports when its units were granted.
     grant: oneshot::Sender<Duration>,
 }
 
-/// Units of a tenant, until this is dropped.
+/// Units held by a tenant, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Slot<'a> {
     queue: &'a WaitQueue,
@@ -105,7 +107,7 @@ impl WaitQueue {
         self.state.lock().waiting
     }
 
-    /// So many units at once; an error if they do not become free in time.
+    /// Takes this many units at once; returns an error if they do not become free in time.
     pub(super) async fn enter(&self, tenant: Tenant, units: usize) -> Result<Slot<'_>, Busy> {
         let (waiting, max_wait) = match self.begin(tenant, units, WAITING_MAX) {
             Begun::Entered(slot) => return Ok(slot),
@@ -118,8 +120,9 @@ impl WaitQueue {
         }
     }
 
-    /// The same, however long it takes, and however many wait: as many as there are connections. None if the queue were gone.
-    pub(super) async fn enter_in_the_end(&self, tenant: Tenant, units: usize) -> Option<Slot<'_>> {
+    /// Takes units as [`enter`](Self::enter) does, however long that takes and however many wait: as many as there are
+    /// connections. `None` if the queue were gone.
+    pub(super) async fn enter_unbounded(&self, tenant: Tenant, units: usize) -> Option<Slot<'_>> {
         match self.begin(tenant, units, usize::MAX / 8) {
             Begun::Entered(slot) => Some(slot),
             Begun::Full => None,
@@ -147,7 +150,7 @@ impl WaitQueue {
         state.waiting += 1;
         let account = state.account(tenant, now - self.epoch);
         account.waiting.push_back(Waiter { number, units, grant });
-        let since = *account.crowded_since.get_or_insert(now);
+        let since = *account.queued_since.get_or_insert(now);
         let is_burst = now.duration_since(since) < self.max_wait;
         let max_wait = if is_burst { self.max_wait } else { self.max_wait / SHORT_WAIT };
         self.grant(&mut state, now);
@@ -155,7 +158,7 @@ impl WaitQueue {
         Begun::Waits(Waiting { queue: self, tenant, number, units, granted, is_over: false }, max_wait)
     }
 
-    /// Charges units to a tenant; returns since when, which they are given back with.
+    /// Charges units to a tenant; returns the time, which is needed to release them.
     fn charge(&self, state: &mut State, tenant: Tenant, units: usize, now: Instant) -> Duration {
         let began = now - self.epoch;
         state.taken += units;
@@ -166,8 +169,8 @@ impl WaitQueue {
         began
     }
 
-    /// Gives what is free to those who wait. One that needs more than is free, and comes first, is waited for: otherwise small
-    /// ones would keep it waiting for ever.
+    /// Grants free units to waiting requests. A request that comes first and needs more than is free is waited for:
+    /// otherwise small ones would delay it forever.
     fn grant(&self, state: &mut State, now: Instant) {
         while let Some(tenant) = state.next_tenant(self.limit - state.taken, now - self.epoch) {
             let free = self.limit - state.taken;
@@ -176,15 +179,15 @@ impl WaitQueue {
                 return;
             }
             let Some(waiter) = account.waiting.pop_front() else { return };
-            account.leave_crowd();
+            account.leave_queue();
             state.waiting -= 1;
             let began = self.charge(state, tenant, waiter.units, now);
-            // A waiter leaves the queue under the lock, so one that is in it is there to hear this.
+            // A waiter leaves the queue under the lock, so the receiver of one still in it exists.
             let _ = waiter.grant.send(began);
         }
     }
 
-    fn give_back(&self, tenant: Tenant, units: usize, began: Duration) {
+    fn release(&self, tenant: Tenant, units: usize, began: Duration) {
         let now = Instant::now();
         let mut state = self.state.lock();
         state.taken -= units;
@@ -209,7 +212,7 @@ fn times(duration: Duration, units: usize) -> Duration {
 }
 
 impl State {
-    /// The tenant's account; a new one starts level with the least of the active ones.
+    /// Returns the tenant's account; a new one starts level with the least of the active ones.
     fn account(&mut self, tenant: Tenant, now: Duration) -> &mut Account {
         if !self.tenants.contains_key(&tenant) {
             let used =
@@ -219,7 +222,7 @@ impl State {
         self.tenants.entry(tenant).or_default()
     }
 
-    /// The tenant whose oldest waiter comes next, of those whose share allows it.
+    /// Returns the tenant whose oldest waiter comes next, among those whose share allows it.
     fn next_tenant(&self, free: usize, now: Duration) -> Option<Tenant> {
         let next = self.tenants.iter().filter_map(|(tenant, account)| {
             let first = account.waiting.front()?;
@@ -242,28 +245,28 @@ impl Account {
         self.used + times(now, self.held).saturating_sub(self.began)
     }
 
-    fn leave_crowd(&mut self) {
+    fn leave_queue(&mut self) {
         if self.waiting.is_empty() {
-            self.crowded_since = None;
+            self.queued_since = None;
         }
     }
 }
 
-/// How a request fares that wants units.
+/// The result of a request for units.
 enum Begun<'a> {
     Entered(Slot<'a>),
     Waits(Waiting<'a>, Duration),
     Full,
 }
 
-/// A request that waits. Dropped, it leaves the queue, or gives back what it was granted and did not take.
+/// A waiting request. Dropped, it leaves the queue, or releases units that it was granted and did not take.
 struct Waiting<'a> {
     queue: &'a WaitQueue,
     tenant: Tenant,
     number: u64,
     units: usize,
     granted: oneshot::Receiver<Duration>,
-    /// Whether its units have become a slot.
+    /// Whether its units have been taken.
     is_over: bool,
 }
 
@@ -284,7 +287,7 @@ impl Drop for Waiting<'_> {
         let Some(account) = state.tenants.get_mut(&self.tenant) else { return };
         if let Some(position) = account.waiting.iter().position(|waiter| waiter.number == self.number) {
             account.waiting.remove(position);
-            account.leave_crowd();
+            account.leave_queue();
             state.waiting -= 1;
             state.forget_idle(self.tenant);
             self.queue.grant(&mut state, Instant::now());
@@ -292,13 +295,13 @@ impl Drop for Waiting<'_> {
         }
         drop(state);
         if let Ok(began) = self.granted.try_recv() {
-            self.queue.give_back(self.tenant, self.units, began);
+            self.queue.release(self.tenant, self.units, began);
         }
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        self.queue.give_back(self.tenant, self.units, self.began);
+        self.queue.release(self.tenant, self.units, self.began);
     }
 }

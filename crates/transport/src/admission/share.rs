@@ -1,8 +1,9 @@
-//! How much of a bounded resource one tenant may hold: a multiple of what stays free.
+//! Limits how much of a bounded resource one tenant may hold: a multiple of what stays free.
 //!
-//! A fixed quota per tenant would waste what others do not use, or, with many tenants, promise more than there is. Here the
-//! quota follows the free part, as in the dynamic thresholds of shared-memory switches: a tenant alone gets most of the
-//! resource, two greedy ones get less each, and however many there are, some of it is free for a tenant that holds nothing.
+//! A fixed quota per tenant would waste what others do not use, or, with many tenants, promise more than exists. Here
+//! the quota follows the free part, as in the dynamic thresholds of shared-memory switches: a single tenant gets most
+//! of the resource, two greedy ones get less each, and however many there are, some of it is free for a tenant that
+//! holds nothing.
 //!
 //! ```text
 //!   greedy tenants   held by each (factor 3)   free
@@ -11,12 +12,12 @@
 //!         n               3/(3n + 1)         1/(3n + 1)
 //! ```
 
-/// How often what stays free a tenant may hold.
+/// The multiple of the free part that a tenant may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
-    /// Three times as much: three quarters for a tenant alone.
+    /// Three times as much: three quarters for a single tenant.
     Most,
-    /// As much: half for a tenant alone. For what other work of the same tenant must not be refused for.
+    /// As much: half for a single tenant, so that other work of the same tenant is not refused.
     Half,
 }
 
@@ -28,8 +29,9 @@ impl Share {
         }
     }
 
-    /// Returns whether a tenant that holds `held` units may take `wanted` more while `free` are free. Units are judged as if
-    /// they were taken one by one; a tenant that holds none may take whatever is free, so that nothing is too large for ever.
+    /// Returns whether a tenant that holds `held` units may take `wanted` more while `free` are free. Units are judged
+    /// as if they were taken one by one; a tenant that holds none may take all that is free, so that no request is too
+    /// large forever.
     pub(super) fn allows(self, held: usize, wanted: usize, free: usize) -> bool {
         if wanted == 0 {
             return true;
@@ -42,7 +44,7 @@ impl Share {
 mod tests {
     use super::*;
 
-    /// Lets tenants take single units in turn until none may; how many each has.
+    /// Lets tenants take single units in turn until none may; returns how many each has.
     fn fill(capacity: usize, tenants: usize, share: Share) -> Vec<usize> {
         let mut held = vec![0; tenants];
         loop {

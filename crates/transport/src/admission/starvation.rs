@@ -1,20 +1,20 @@
-//! Since when tenants that hold nothing have been refused: the sign that a server does no honest work any more.
+//! Detects that tenants that hold nothing are refused: the sign that a server is overloaded for all of them.
 //!
-//! A tenant that holds its share and is refused more says nothing about the server. One that holds nothing is refused only
-//! where the others hold everything. A single admission of such a tenant ends it, and so does silence: a server that a load
-//! balancer has taken out gets no requests, and must become ready again.
+//! A refusal of a tenant that holds its share says nothing about the server. A tenant that holds nothing is refused
+//! only where the others hold everything. One admission of such a tenant ends the starvation, and so does silence: a
+//! server that a load balancer has taken out gets no requests, and must become ready again.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Refusals of tenants that hold nothing, of one resource.
+/// Refusals of tenants that hold nothing, for one resource.
 #[derive(Debug)]
 pub(super) struct Starvation {
     /// The first and the last refusal since such a tenant was admitted.
     refusals: Mutex<Option<(Instant, Instant)>>,
-    /// For how long there must have been refusals, and how old the last one may be.
+    /// How long refusals must have lasted, and how old the last one may be.
     after: Duration,
 }
 
@@ -23,7 +23,7 @@ impl Starvation {
         Starvation { refusals: Mutex::default(), after }
     }
 
-    /// A tenant that holds `held` units was refused.
+    /// Records the refusal of a tenant that holds `held` units.
     pub(super) fn refused(&self, held: usize) {
         if held == 0 {
             let now = Instant::now();
@@ -34,7 +34,7 @@ impl Starvation {
         }
     }
 
-    /// A tenant that held `held` units was admitted.
+    /// Records the admission of a tenant that held `held` units.
     pub(super) fn admitted(&self, held: usize) {
         if held == 0 {
             let mut refusals = self.refusals.lock();
@@ -44,7 +44,7 @@ impl Starvation {
         }
     }
 
-    /// Returns for how long such tenants have been refused, if it is long enough to tell.
+    /// Returns for how long such tenants have been refused, if that is long enough to report.
     pub(super) fn lasts(&self) -> Option<Duration> {
         let (first, last) = (*self.refusals.lock())?;
         let now = Instant::now();

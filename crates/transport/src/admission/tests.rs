@@ -1,4 +1,4 @@
-//! Admission control as a whole: queues, shares and pools together, in moved time.
+//! Tests of admission control as a whole: queues, shares and pools together, in paused time.
 
 use std::net::Ipv4Addr;
 
@@ -18,19 +18,19 @@ fn admission(queries: usize) -> Arc<Admission> {
     Arc::new(Admission::new(Bounds { queries, held_bytes: 800, connections: 1, ..Bounds::default() }))
 }
 
-/// A request of that tenant that waits; what it holds once it has a permit lasts for `works`.
+/// A waiting request of this tenant; it holds its permit for `works`.
 async fn wait_for_permit(
     admission: &Arc<Admission>,
     tenant: Tenant,
     works: Duration,
 ) -> JoinHandle<Result<(), Busy>> {
-    let (other, before) = (Arc::clone(admission), admission.figures(Work::Query).waiting);
+    let (other, before) = (Arc::clone(admission), admission.stats(Work::Query).waiting);
     let task = tokio::spawn(async move {
         let _permit = other.enter(tenant, Work::Query).await?;
         tokio::time::sleep(works).await;
         Ok(())
     });
-    while admission.figures(Work::Query).waiting == before {
+    while admission.stats(Work::Query).waiting == before {
         tokio::task::yield_now().await;
     }
     task
@@ -43,11 +43,11 @@ async fn a_burst_is_waited_out_in_the_order_of_arrival() {
     let permit = admission.enter(a, Work::Query).await.unwrap();
     let first = wait_for_permit(&admission, a, Duration::ZERO).await;
     let second = wait_for_permit(&admission, a, Duration::ZERO).await;
-    assert_eq!(admission.figures(Work::Query), Figures { working: 1, waiting: 2, shed: 0 });
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 1, waiting: 2, shed: 0 });
     advance(Duration::from_millis(4_900)).await;
     drop(permit);
     assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
-    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 0 });
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 0, waiting: 0, shed: 0 });
     assert!(admission.enter(a, Work::Brief).await.is_ok(), "each kind has its own queue");
 }
 
@@ -68,7 +68,7 @@ async fn a_queue_that_stands_is_waited_in_for_a_short_while_only_and_recovers() 
     assert!(long.await.unwrap().is_err());
     drop(permit);
     assert!(admission.enter(a, Work::Query).await.is_ok());
-    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 3 });
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 0, waiting: 0, shed: 3 });
 
     let permit = admission.enter(a, Work::Query).await.unwrap();
     let burst = wait_for_permit(&admission, a, Duration::ZERO).await;
@@ -77,7 +77,7 @@ async fn a_queue_that_stands_is_waited_in_for_a_short_while_only_and_recovers() 
     assert_eq!(burst.await.unwrap(), Ok(()), "a new queue is a burst again");
 }
 
-/// Forty queries of eight seconds by one key: the cheap ones of another are all answered, at once.
+/// Forty queries of eight seconds by one key: the cheap ones of another key are all answered at once.
 #[tokio::test(start_paused = true)]
 async fn a_greedy_tenant_does_not_hold_up_the_work_of_another() {
     let admission = admission(8);
@@ -92,7 +92,7 @@ async fn a_greedy_tenant_does_not_hold_up_the_work_of_another() {
         }));
         tokio::task::yield_now().await;
     }
-    assert_eq!(admission.figures(Work::Query), Figures { working: 6, waiting: 34, shed: 0 });
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 6, waiting: 34, shed: 0 });
     for _ in 0..8 {
         let began = Instant::now();
         assert!(admission.enter(honest, Work::Query).await.is_ok());
@@ -132,7 +132,7 @@ async fn a_free_permit_goes_to_the_tenant_that_has_used_the_least_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_long_a_queue_refuses_at_once_and_leaves_places_to_others() {
+async fn too_long_a_queue_refuses_at_once_and_leaves_positions_to_others() {
     let admission = admission(1);
     let (greedy, honest) = (tenant("greedy"), tenant("honest"));
     let permit = admission.enter(greedy, Work::Query).await.unwrap();
@@ -149,7 +149,7 @@ async fn too_long_a_queue_refuses_at_once_and_leaves_places_to_others() {
     for task in waiting {
         assert_eq!(task.await.unwrap(), Ok(()));
     }
-    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 1 });
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 0, waiting: 0, shed: 1 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,13 +160,13 @@ async fn a_request_that_is_given_up_leaves_the_queue_or_gives_back_its_permit() 
     let given_up = wait_for_permit(&admission, a, Duration::ZERO).await;
     given_up.abort();
     assert!(given_up.await.unwrap_err().is_cancelled());
-    assert_eq!(admission.figures(Work::Query).waiting, 0);
+    assert_eq!(admission.stats(Work::Query).waiting, 0);
     let mut granted = Box::pin(admission.enter(a, Work::Query));
     assert!(tokio::time::timeout(Duration::from_millis(1), &mut granted).await.is_err());
     drop(permit);
-    assert_eq!(admission.figures(Work::Query).working, 1, "it was granted and has not heard of it");
+    assert_eq!(admission.stats(Work::Query).working, 1, "it was granted, but not polled since");
     drop(granted);
-    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 0 });
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 0, waiting: 0, shed: 0 });
 }
 
 #[tokio::test]
@@ -174,18 +174,18 @@ async fn answers_are_counted_while_they_are_held_and_refused_beyond_the_share() 
     let admission = admission(1);
     let a = tenant("a");
     let held = admission.hold(a, 200).unwrap();
-    assert_eq!(admission.check_room(a, Work::Query), Err(Busy { retry_after_ms: 100 }));
-    assert_eq!(admission.check_room(a, Work::Brief), Ok(()));
+    assert_eq!(admission.check_memory(a, Work::Query), Err(Busy { retry_after_ms: 100 }));
+    assert_eq!(admission.check_memory(a, Work::Brief), Ok(()));
     let more = admission.hold(a, 100).unwrap();
-    assert!(admission.check_room(a, Work::Brief).is_err() && admission.hold(a, 1).is_err());
+    assert!(admission.check_memory(a, Work::Brief).is_err() && admission.hold(a, 1).is_err());
     assert!(admission.enter(tenant("b"), Work::Query).await.is_ok(), "another tenant has room");
-    assert!(admission.enter(a, Work::Query).await.is_err(), "room is looked for when the turn has come");
-    assert_eq!(admission.figures(Work::Query).working, 0);
+    assert!(admission.enter(a, Work::Query).await.is_err(), "memory is checked when the permit is granted");
+    assert_eq!(admission.stats(Work::Query).working, 0);
     drop((held, more));
     assert_eq!((admission.held_bytes(), admission.refused_for_bytes()), (0, 4));
 }
 
-/// Otherwise queries that begin together would all find room, and together have more than there is.
+/// Otherwise queries that begin together would all find memory, and together exceed it.
 #[tokio::test]
 async fn a_query_under_way_is_counted_with_a_page() {
     let admission = Admission::new(Bounds { queries: 2, held_bytes: 16 * PAGE_BYTES, ..Bounds::default() });
@@ -194,8 +194,8 @@ async fn a_query_under_way_is_counted_with_a_page() {
     let second = admission.enter(a, Work::Query).await.unwrap();
     assert_eq!(admission.held_bytes(), 2 * PAGE_BYTES);
     let answers = admission.hold(a, 2 * PAGE_BYTES).unwrap();
-    assert!(admission.check_room(a, Work::Query).is_err(), "half is held, pages included");
-    assert_eq!(admission.check_room(a, Work::Brief), Ok(()));
+    assert!(admission.check_memory(a, Work::Query).is_err(), "half is held, pages included");
+    assert_eq!(admission.check_memory(a, Work::Brief), Ok(()));
     drop((first, second, answers));
     assert_eq!(admission.held_bytes(), 0);
     let small = Admission::new(Bounds { queries: 2, held_bytes: 800, ..Bounds::default() });
@@ -217,10 +217,10 @@ async fn large_bodies_wait_for_each_other_and_take_no_room_from_answers() {
     let began = Instant::now();
     assert!(admission.receive(a, 3 * PIECE_BYTES).await.is_err(), "none is given back");
     assert_eq!((began.elapsed(), admission.refused_for_bytes()), (Duration::from_secs(5), 1));
-    assert_eq!(admission.check_room(a, Work::Brief), Ok(()));
+    assert_eq!(admission.check_memory(a, Work::Brief), Ok(()));
     drop(second);
-    let all = admission.receive_in_the_end(a, 1000 * PIECE_BYTES).await;
-    assert_eq!(admission.held_bytes(), 4 * PIECE_BYTES, "what is larger than all there is gets all of it");
+    let all = admission.receive_unbounded(a, 1000 * PIECE_BYTES).await;
+    assert_eq!(admission.held_bytes(), 4 * PIECE_BYTES, "a body larger than the capacity gets all of it");
     drop(all);
     assert_eq!(admission.held_bytes(), 0);
 }
@@ -270,9 +270,9 @@ async fn connections_are_counted_for_all_front_ends_together() {
     assert!(admission.connect(Api::Mongo, &permits).await.is_some());
 }
 
-/// Whatever the time that the other one takes to go.
+/// However long the evicted connection takes to end.
 #[tokio::test(start_paused = true)]
-async fn a_newcomer_waits_for_the_place_of_the_stranger_that_makes_way() {
+async fn a_new_connection_waits_for_the_permit_of_the_evicted_one() {
     let (admission, permits) = (admission(1), Arc::new(Semaphore::new(5)));
     let place = admission.connect(Api::Nosql, &permits).await.unwrap();
     let peer = admission.peer(Api::Nosql, LOOPBACK);
@@ -283,17 +283,20 @@ async fn a_newcomer_waits_for_the_place_of_the_stranger_that_makes_way() {
     });
     let newcomer = admission.connect(Api::Nosql, &permits).await;
     assert!(newcomer.is_some() && leaving.is_finished());
-    assert_eq!(admission.strangers().cut_off, 1, "and no more than one");
+    assert_eq!(admission.unauthenticated().cut_off, 1, "and no more than one");
     let stays = admission.peer(Api::Nosql, LOOPBACK);
     assert!(
         admission.connect(Api::Nosql, &permits).await.is_none(),
-        "one that does not go is not waited for for ever"
+        "the wait for an evicted connection is limited"
     );
     drop(stays);
     let known = admission.peer(Api::Nosql, LOOPBACK);
     known.authenticate(tenant("a"));
-    assert!(admission.connect(Api::Nosql, &permits).await.is_none(), "who is known makes way for nobody");
-    assert_eq!(permits.available_permits(), 4, "what was waited for in vain is given back");
+    assert!(
+        admission.connect(Api::Nosql, &permits).await.is_none(),
+        "an authenticated connection is not evicted"
+    );
+    assert_eq!(permits.available_permits(), 4, "an unused permit is released");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A client that follows a query plan as SDKs do: it reads the plan's JSON, sends the rewritten text to each range, and
-//! merges, adds up, groups, drops duplicates and cuts the rows that come back.
+//! A client that follows a query plan as SDKs do: it reads the plan's JSON, sends the rewritten text to each range,
+//! and merges, adds up, groups, deduplicates and cuts the rows that come back.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use super::resume;
 use super::world::{STEPS_MAX, World};
 use crate::Scope;
 
-/// What a client of some SDK can do. A plan that needs more is for no client over several ranges.
+/// What at least one SDK supports. A plan that needs more cannot be followed over several ranges.
 const FEATURES: &[&str] = &[
     "Aggregate",
     "CompositeAggregate",
@@ -37,17 +37,17 @@ const FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
 /// How a client reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// Straight on, with the choices that the server makes by itself.
+    /// From page to page, with the choices that the server makes by itself.
     Plain,
-    /// With other choices for each page, and now and then from tokens that were put away.
+    /// With other choices for each page, and sometimes from tokens that were kept.
     Varied,
-    /// The same, and an ordered query is stopped now and then and begun again behind its last row.
+    /// The same, and an ordered query is sometimes stopped and started again behind its last row.
     Resumed,
 }
 
-/// A query on its way through the ranges.
+/// A query in progress over the ranges.
 pub(super) struct Client {
-    /// What is sent to ranges, with the place for a filter.
+    /// The text that is sent to ranges, with a placeholder for a filter.
     text: String,
     info: Json,
     /// Whether each sort key descends.
@@ -55,11 +55,11 @@ pub(super) struct Client {
     cursors: Vec<Cursor>,
     page_rows: usize,
     manner: Manner,
-    /// Requests so far, the plan not counted.
+    /// Requests so far, except for the plan.
     pub(super) requests: usize,
-    /// Requests after which the server makes the client ask for ever.
+    /// The number of requests after which the server is considered to make the client ask for ever.
     pub(super) requests_max: usize,
-    /// How often it was begun again behind a row.
+    /// How often it was started again behind a row.
     pub(super) resumed: usize,
 }
 
@@ -91,8 +91,8 @@ impl Cursor {
         }
     }
 
-    /// Drops rows that were taken before the client was stopped: of those with the same sort keys the ones up to the item
-    /// of the last row, and of that item as many as were taken.
+    /// Drops rows that were taken before the client was stopped: of those with the same sort keys the ones up to the
+    /// item of the last row, and of that item as many as were taken.
     fn drop_taken(&mut self, descends: &[bool]) {
         let Some((last, left)) = &mut self.behind else { return };
         while let Some(row) = self.rows.front() {
@@ -111,7 +111,7 @@ impl Cursor {
 }
 
 impl Client {
-    /// Asks for the plan; none if no client could follow it.
+    /// Requests the plan. Returns `None` if no client could follow it.
     pub(super) fn new(world: &World, text: &str, page_rows: usize, manner: Manner) -> Option<Client> {
         let container = world.container();
         let key = &container.definition.partition_key;
@@ -150,7 +150,7 @@ impl Client {
         })
     }
 
-    /// The ranges that it reads.
+    /// Returns the ranges that it reads.
     pub(super) fn scopes(&self) -> Vec<Scope> {
         let scope = |cursor: &Cursor| Scope { key: None, range: Some(cursor.range.clone()) };
         self.cursors.iter().map(scope).collect()
@@ -195,7 +195,7 @@ impl Client {
                 page.unwrap_or_else(|error| panic!("{error}"))
             };
             let first = page(world);
-            // A client that was stopped reads its last page again and goes on from there.
+            // A client that was stopped reads its last page again and continues from there.
             let again = self.manner != Manner::Plain && world.random.u8(..8) == 0;
             let read = if again { page(world) } else { first };
             assert!(read.rows.len() <= self.page_rows);
@@ -207,7 +207,7 @@ impl Client {
         }
     }
 
-    /// The next row of all ranges: in the order of the sort keys, or range after range.
+    /// Returns the next row of all ranges: in the order of the sort keys, or range after range.
     fn next(&mut self, world: &mut World) -> Option<Json> {
         if self.descends.is_empty() {
             for at in 0..self.cursors.len() {
@@ -235,8 +235,8 @@ impl Client {
         Some(row)
     }
 
-    /// Goes on behind a row as a client that knows nothing but that row and the token of its page: ranges before it have
-    /// shown what is equal, ranges behind it have not.
+    /// Resumes behind a row as a client that knows nothing but that row and the token of its page: ranges before it
+    /// have shown equal rows, ranges behind it have not.
     fn resume(&mut self, at: usize, row: &Json, world: &World) {
         let keys = self.texts("orderByExpressions");
         let (keys, values, descends) = (&keys, resume::values(row), &self.descends);
@@ -306,7 +306,7 @@ impl Client {
     }
 }
 
-/// A range of the plan; a point is the smallest range with it.
+/// Returns a range of the plan; a point is the smallest range with it.
 fn range(range: &Json) -> EffectiveRange {
     let bound = |name: &str| range[name].as_str().expect("a text").parse::<EffectiveKey>().expect("hex");
     let is_point = range["isMaxInclusive"].as_bool().expect("a boolean");
@@ -317,7 +317,7 @@ fn range(range: &Json) -> EffectiveRange {
     }
 }
 
-/// The number of the item that a merged row comes from: SDKs read its `_rid`, and refuse a row without one.
+/// Returns the number of the item that a merged row comes from: SDKs read its `_rid`, and refuse a row without one.
 fn number(row: &Json) -> u64 {
     let rid = row["_rid"].as_str().unwrap_or_else(|| panic!("a row to be merged without _rid: {row}"));
     rid.parse::<ItemRid>().expect("the rid of an item").number

@@ -1,4 +1,4 @@
-//! Conditions: comparisons, type checks, lists, subqueries, and what is combined of them.
+//! Generates conditions: comparisons, type checks, lists, subqueries, and combinations of them.
 
 use super::generate::{Kind, Name};
 use super::json::Json;
@@ -28,7 +28,7 @@ impl World {
         Expr::Compare(Box::new(left), operator, Box::new(right))
     }
 
-    /// One condition.
+    /// Returns one condition.
     pub(super) fn statement(&mut self, names: &[Name], depth: usize) -> Expr {
         let place = self.place(names);
         if names.contains(&("c", Kind::Item))
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// A condition, combined of some.
+    /// Returns a condition, combined of some.
     pub(super) fn filter(&mut self, names: &[Name], depth: usize) -> Expr {
         if depth == 0 {
             return self.statement(names, 0);

@@ -13,7 +13,7 @@ pub(super) const DEFAULT_TTL: u64 = 30;
 /// The paths of a partition key of three levels.
 pub(super) const LEVELS: [&str; 3] = ["pk", "pk2", "pk3"];
 
-/// The parts of partition keys, by level, as clients send them; `{}` is that of items without one.
+/// The parts of partition keys, by level, as clients send them; `{}` is the part of items without one.
 const KEYS: [&[&str]; 3] = [
     &[r#""k0""#, r#""k1""#, r#""k2""#, "7", "null", "{}"],
     &[r#""a""#, "7", "null", "{}"],
@@ -30,7 +30,7 @@ pub(super) const POLICIES: &[&str] = &[
 ];
 
 impl World {
-    /// One to four ranges of equal size, some of them cut at a key: items that share a prefix may then lie in two.
+    /// Returns one to four ranges of equal size, some of them cut at a key: items that share a prefix may then lie in two.
     pub(super) fn ranges(&mut self, definition: &ContainerDefinition) -> Vec<EffectiveRange> {
         let equal = EffectiveRange::split(self.random.u32(1..=4), &definition.partition_key);
         if self.random.bool() {
@@ -48,7 +48,7 @@ impl World {
         parts.collect()
     }
 
-    /// A partition key with all its levels.
+    /// Returns a partition key with all its levels.
     pub(super) fn key(&mut self) -> Vec<&'static str> {
         (0..self.levels.len()).map(|level| self.pick(KEYS[level])).collect()
     }
@@ -75,7 +75,7 @@ pub(super) fn partition_key(key: &[&str]) -> PartitionKey {
     PartitionKey::from_header(&format!("[{}]", key.join(","))).expect("a key")
 }
 
-/// What computed properties may stand for.
+/// Returns the expressions of computed properties.
 pub(super) fn computed() -> Vec<(&'static str, Expr)> {
     let c = |name| Expr::Path("c", vec![Step::Name(name)]);
     let boxed = |expr: Expr| Box::new(expr);

@@ -1,4 +1,5 @@
-//! What a query's rows must be, from its tree and plain JSON items: slow, small, and without any of the code under test.
+//! What a query's rows must be, from its tree and plain JSON items: slow, small, and without any of the code under
+//! test.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -9,23 +10,24 @@ use super::tree::{Expr, Form, Negation, Projection, Rows, Select, Source, Step};
 /// The values of the names that an expression sees; a later one hides an earlier one.
 type Names = Vec<(&'static str, Rc<Json>)>;
 
-/// The name of the container where no `FROM` outside reads it; no query can use it.
+/// The name of the container where no outer `FROM` reads it; no query can use it.
 const CONTAINER: &str = "";
 
-/// A value; none is undefined.
+/// A value; `None` is undefined.
 type Found = Option<Rc<Json>>;
 
-/// All rows of a query before `TOP` and `OFFSET LIMIT`, in runs: the runs are in order, the rows of one are in any.
+/// All rows of a query before `TOP` and `OFFSET LIMIT`, in runs: the runs are in order, the rows within a run are in
+/// any order.
 #[derive(Debug)]
 pub(super) struct Expected {
     runs: Vec<Vec<Rc<Json>>>,
     offset: usize,
     limit: Option<usize>,
-    /// Rows before equal ones are dropped; groups, whether or not they show anything.
+    /// Rows before duplicates are dropped; groups, whether or not they show anything.
     sent: usize,
 }
 
-/// The rows of a query over a container with these items.
+/// Returns the rows of a query over a container with these items.
 pub(super) fn expected(select: &Select, items: &[Json]) -> Expected {
     let list: Vec<Rc<Json>> = items.iter().cloned().map(Rc::new).collect();
     if select.from.is_empty() {
@@ -36,7 +38,7 @@ pub(super) fn expected(select: &Select, items: &[Json]) -> Expected {
     rows(select, &Names::new(), Some(&list))
 }
 
-/// The most rows that a range with these items needs to send to a client that joins ranges.
+/// Returns the most rows that a range with these items needs to send to a client that joins ranges.
 pub(super) fn most_rows(select: &Select, items: &[Json]) -> usize {
     let inside = match select.from.first().map(|source| &source.rows) {
         // A client may count distinct rows itself.
@@ -47,7 +49,7 @@ pub(super) fn most_rows(select: &Select, items: &[Json]) -> usize {
 }
 
 impl Expected {
-    /// Tells what is wrong with rows that claim to be these.
+    /// Checks rows that should be these. The error says what is wrong.
     pub(super) fn check(&self, rows: &[Json], spelling: Spelling) -> Result<(), String> {
         let (from, to) = self.bounds();
         if rows.len() != to - from {
@@ -67,7 +69,7 @@ impl Expected {
         Ok(())
     }
 
-    /// All of its rows, in an order that it admits.
+    /// Returns all of its rows, in an order that it admits.
     pub(super) fn into_rows(self) -> Vec<Rc<Json>> {
         let (from, to) = self.bounds();
         self.runs.into_iter().flatten().skip(from).take(to - from).collect()
@@ -80,7 +82,7 @@ impl Expected {
     }
 }
 
-/// The rows of a query. One that reads the container is given its items; a subquery sees the names around it.
+/// Returns the rows of a query. One that reads the container is given its items; a subquery sees the names around it.
 fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected {
     let mut rows = expand(&select.from, around, items);
     if let Some(filter) = &select.filter {
@@ -131,7 +133,7 @@ fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected
     Expected { runs: runs.into_iter().map(|(_, run)| run).collect(), offset, limit, sent }
 }
 
-/// The rows of `FROM`, each as the names that it gives.
+/// Returns the rows of `FROM`, each as the names that it gives.
 fn expand(from: &[Source], around: &Names, items: Option<&[Rc<Json>]>) -> Vec<Names> {
     let with = |names: &Names, name, value| {
         let mut names = names.clone();
@@ -249,7 +251,7 @@ fn walk(names: &Names, name: &str, steps: &[Step]) -> Found {
     inside(root.clone(), steps)
 }
 
-/// What stands in a value.
+/// Returns the value at steps inside another.
 fn inside(root: Rc<Json>, steps: &[Step]) -> Found {
     let step = |value: &'_ Json, step: &Step| match step {
         Step::Name(name) => value.as_object().and_then(|members| members.get(*name)).cloned(),
@@ -260,7 +262,7 @@ fn inside(root: Rc<Json>, steps: &[Step]) -> Found {
     Some(Rc::new(found))
 }
 
-/// The value of an expression.
+/// Returns the value of an expression.
 fn value(expr: &Expr, names: &Names) -> Found {
     match expr {
         Expr::Constant(value) | Expr::Parameter(_, value) => Some(Rc::new(value.clone())),
@@ -295,7 +297,7 @@ fn value(expr: &Expr, names: &Names) -> Found {
     }
 }
 
-/// The value of a condition; what is no boolean is undefined.
+/// Returns the value of a condition; what is not a boolean is undefined.
 fn truth(expr: &Expr, names: &Names) -> Option<bool> {
     let negated = |not: Negation, truth: bool| truth != (not == Negation::Negated);
     match expr {
@@ -377,7 +379,7 @@ fn call(name: &str, arguments: &[Expr], names: &Names) -> Option<bool> {
     }
 }
 
-/// Whether an object has at least what the sought one has; other values must be equal.
+/// Returns whether an object has at least the members of another; other values must be equal.
 fn includes(item: &Json, sought: &Json) -> bool {
     match (item, sought) {
         (Json::Object(item), Json::Object(sought)) => {

@@ -5,7 +5,7 @@ use super::json::Json;
 use super::tree::{Expr, Form, Projection, Rows, Select, Source, Step};
 use super::world::{VALUES, World};
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Item,
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// A query of any form.
+    /// Returns a query of any form.
     pub(super) fn query(&mut self) -> Select {
         self.parameters.clear();
         if self.chance(20) {

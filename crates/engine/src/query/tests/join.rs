@@ -22,7 +22,7 @@ pub(super) fn join(
     groups.into_iter().filter_map(|(_, payloads)| joined(&payloads, aggregate, aliases)).collect()
 }
 
-/// One row from the payloads of a group; a payload that is not there is undefined, and so is the row then.
+/// Returns one row from the payloads of a group; a payload that is not there is undefined, and so is the row then.
 fn joined(
     payloads: &[Option<Json>],
     aggregate: Option<&str>,
@@ -46,7 +46,7 @@ fn joined(
     Some(Json::Object(aliases.iter().filter_map(member).collect()))
 }
 
-/// One value from those of the ranges; none is undefined.
+/// Returns one value from those of the ranges; none is undefined.
 fn total<'a>(kind: &str, parts: impl Iterator<Item = &'a Json>) -> Option<Json> {
     let parts: Vec<&Json> = parts.collect();
     let sum = |of: fn(&Json) -> Option<f64>| parts.iter().map(|part| of(part)).sum::<Option<f64>>();

@@ -1,25 +1,26 @@
 //! Order, equality and spelling of plain JSON values, written from the description of the language alone.
 //!
-//! `None` is undefined. Nothing here uses the crates `document` and `query`: what they have wrong is not repeated here.
+//! `None` is undefined. Nothing here uses the crates `document` and `query`, so that their errors are not repeated
+//! here.
 
 use std::cmp::Ordering;
 
 pub(super) use serde_json::Value as Json;
 
-/// How many digits of numbers two answers must share.
+/// How many digits of numbers must agree in two answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Digits {
-    /// Every one.
+    /// All digits.
     All,
     /// Twelve: sums of doubles depend on the order of their parts.
     Twelve,
 }
 
-/// Whether the elements of lists have an order that two answers must share.
+/// Whether the elements of lists must be in the same order in two answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
     Ordered,
-    /// They are collected from items, which come in any order.
+    /// They are collected from items, which are in any order.
     Collected,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Spelling {
     pub(super) lists: Lists,
 }
 
-/// The order of all values: undefined, null, false, true, numbers, strings, arrays, objects.
+/// Returns the order of all values: undefined, null, false, true, numbers, strings, arrays, objects.
 pub(super) fn order(one: Option<&Json>, other: Option<&Json>) -> Ordering {
     match (one, other) {
         (Some(Json::Number(one)), Some(Json::Number(other))) => numbers(one, other),
@@ -67,7 +68,7 @@ fn rank(value: Option<&Json>) -> u8 {
     }
 }
 
-/// Whether two values are equal: 1 is 1.0, and the members of an object have no order.
+/// Returns whether two values are equal: 1 is 1.0, and the members of an object have no order.
 pub(super) fn equal(one: &Json, other: &Json) -> bool {
     order(Some(one), Some(other)).is_eq()
 }
@@ -84,7 +85,7 @@ pub(super) fn compare(one: &Json, other: &Json) -> Option<Ordering> {
     comparable.then(|| order(Some(one), Some(other)))
 }
 
-/// The whole part below a number and what it has beyond.
+/// Returns the integer part of a number, rounded down, and the rest.
 fn parts(number: &serde_json::Number) -> (i128, f64) {
     if let Some(whole) = number.as_i64() {
         return (i128::from(whole), 0.0);
@@ -101,12 +102,12 @@ fn numbers(one: &serde_json::Number, other: &serde_json::Number) -> Ordering {
     one.cmp(&other).then(one_beyond.total_cmp(&other_beyond))
 }
 
-/// A number from a computation in doubles; undefined if it is not finite.
+/// Returns a number from a computation in doubles; undefined if it is not finite.
 pub(super) fn double(number: f64) -> Option<Json> {
     serde_json::Number::from_f64(number).map(Json::Number)
 }
 
-/// A spelling that equal values share.
+/// Returns a spelling that equal values share.
 pub(super) fn spelled(value: &Json, spelling: Spelling) -> String {
     same_spelling(value, spelling).to_string()
 }

@@ -1,9 +1,9 @@
-//! Random items, indexing policies, queries and choices: an answer never depends on the way to it.
+//! Random items, indexing policies, queries and choices: an answer never depends on the plan.
 //!
-//! A query is generated as a tree ([`generate`], [`tree`]), printed, and read in every way there is: over the whole
-//! container, a partition key or a range, in pages of any size, and through its plan as a client joins it ([`client`]).
-//! Every choice turns on numbers ([`super::tuning::Tuning`]), and here they are small and random, so that a few dozen
-//! items take every way.
+//! A query is generated as a tree ([`generate`], [`tree`]), printed, and executed in every way there is: over the
+//! whole container, a partition key or a range, in pages of any size, and through its plan as a client joins it
+//! ([`client`]). Every choice depends on numbers ([`super::tuning::Tuning`]), and here they are small and random, so
+//! that a few dozen items exercise every plan.
 //!
 //! ```text
 //!  tree --print--> text --+--> engine, page after page ------------+--> the same rows
@@ -81,7 +81,7 @@ fn turn(world: &mut World, round: usize) {
     }
 }
 
-/// All pages of a query, each by a way of its own, some of them read twice.
+/// Reads all pages of a query, each with its own choices, some of them twice.
 fn read(world: &mut World, query: &Query, scope: &Scope) -> Vec<String> {
     let (mut rows, mut token, size) = (Vec::new(), None::<String>, world.random.usize(1..12));
     for _ in 0..STEPS_MAX {
@@ -93,7 +93,7 @@ fn read(world: &mut World, query: &Query, scope: &Scope) -> Vec<String> {
         };
         let mut read = page(world);
         if world.random.u8(..8) == 0 {
-            // The token was put away and is used again.
+            // The token was kept and is used again.
             read = page(world);
         }
         assert!(read.rows.len() <= size);
@@ -106,7 +106,7 @@ fn read(world: &mut World, query: &Query, scope: &Scope) -> Vec<String> {
     panic!("a query does not end");
 }
 
-/// What the crate `query` finds over a plain listing, without index, in as few pages as there are.
+/// Returns what the crate `query` finds over a plain listing, without an index, in as few pages as there are.
 fn run(world: &World, query: &Query, scope: &Scope) -> Vec<String> {
     let tuning = Tuning { probe: 0, lookups: 0, ..Tuning::default() };
     let items = world.page(None, scope, 10_000, None, tuning).expect("a listing").rows;
@@ -136,7 +136,7 @@ fn json(rows: &[String]) -> Vec<Json> {
     rows.iter().map(|row| serde_json::from_str(row).expect("JSON")).collect()
 }
 
-/// An item of a listing, with its number.
+/// Returns an item of a listing, with its number.
 fn numbered(row: &[u8]) -> (u64, Value) {
     let item = parse_json(row).expect("a row is JSON");
     let rid: ItemRid =
@@ -144,20 +144,20 @@ fn numbered(row: &[u8]) -> (u64, Value) {
     (rid.number, item)
 }
 
-/// How exactly two answers to a query must agree.
+/// Returns how exactly two answers to a query must agree.
 fn spelling(select: &Select, text: &str) -> Spelling {
     let digits = if text.contains("SUM(") || text.contains("AVG(") { Digits::Twelve } else { Digits::All };
     let collects = select.from.is_empty() || text.contains("MAKELIST(") || text.contains("MAKESET(");
     Spelling { digits, lists: if collects { Lists::Collected } else { Lists::Ordered } }
 }
 
-/// Whether of equal numbers any spelling may stand for a group, a distinct row or an element.
+/// Returns whether any spelling of equal numbers may represent a group, a distinct row or an element.
 fn takes_any_spelling(text: &str) -> bool {
     let words = ["DISTINCT", "MIN(", "MAX(", "SUM(", "AVG(", "GROUP BY", "MAKELIST(", "MAKESET("];
     words.iter().any(|word| text.contains(word))
 }
 
-/// T14: rows are the same by every way, before and after an expiry, before and after the purge.
+/// T14: rows are the same by every plan, before and after an expiry, before and after the purge.
 #[test]
 fn t14_an_answer_does_not_depend_on_the_way_to_it() {
     let asked = Cell::new(0);
@@ -196,7 +196,7 @@ fn t14_an_answer_does_not_depend_on_the_way_to_it() {
     eprintln!("{} queries asked", asked.get());
 }
 
-/// A listing shows what was written and has not expired.
+/// Checks that a listing shows what was written and has not expired.
 fn assert_listing(world: &World) {
     let listed = json(&run(world, &world.parse("SELECT * FROM c"), &Scope::default()));
     let living = world.living(&Scope::default());
@@ -208,7 +208,7 @@ fn assert_listing(world: &World) {
     assert_eq!(listed, living);
 }
 
-/// T14: a client that joins the ranges' rows by the plan has the same rows, and does not ask for ever.
+/// T14: a client that joins the ranges' rows by the plan has the same rows, and its reading ends.
 #[test]
 fn t14_a_joined_answer_is_the_answer_and_ends() {
     let (joined, resumed) = (Cell::new(0), Cell::new(0));
@@ -247,7 +247,7 @@ fn t14_a_joined_answer_is_the_answer_and_ends() {
     assert!(std::env::var("BOLIDE_SEED").is_ok() || resumed > 0);
 }
 
-/// A query of whole items, in some order or none.
+/// Returns a query of whole items, in some order or none.
 fn items_query(world: &mut World) -> Select {
     world.parameters.clear();
     let from = vec![Source { name: "c", rows: Rows::Container }];
@@ -265,7 +265,7 @@ fn items_query(world: &mut World) -> Select {
     select
 }
 
-/// The items that a query of whole items shows now, by id.
+/// Returns the items that a query of whole items shows now, by id.
 fn matching(world: &World, select: &Select) -> BTreeMap<String, Json> {
     let rows = expected(select, &world.living(&Scope::default())).into_rows();
     rows.iter().map(|item| (id(item), Json::clone(item))).collect()
@@ -275,8 +275,8 @@ fn id(item: &Json) -> String {
     item["id"].as_str().expect("an item has an id").to_owned()
 }
 
-/// T14, T16: what lives throughout and does not change is found exactly once, whatever happens between two pages; what
-/// has expired by then is not sent.
+/// T14, T16: what lives throughout and does not change is found exactly once, whatever happens between two pages;
+/// what has expired by then is not returned.
 #[test]
 fn t16_pages_neither_repeat_nor_lose_what_stays() {
     each_seed(|seed| {

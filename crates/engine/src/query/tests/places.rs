@@ -1,4 +1,5 @@
-//! The smallest parts of queries: places in items, constants and parameters for them, arrays and partition keys.
+//! Generates the smallest parts of queries: paths in items, constants and parameters for them, arrays and partition
+//! keys.
 
 use super::generate::{Kind, Name, member, path};
 use super::json::Json;
@@ -18,7 +19,7 @@ impl World {
         *self.random.choice(names).expect("a query has a name")
     }
 
-    /// A place in a value: the value itself now and then.
+    /// Returns a path in a value, or sometimes the value itself.
     pub(super) fn place(&mut self, names: &[Name]) -> Expr {
         use Step::{Index, Name};
         let (name, kind) = self.name(names);
@@ -52,7 +53,7 @@ impl World {
         }
     }
 
-    /// A computed property, or a place in it.
+    /// Returns a computed property, or a path in it.
     fn computed_place(&mut self) -> Expr {
         let (name, meaning) = self.random.choice(&self.computed).expect("some").clone();
         let steps = match self.random.u8(..6) {
@@ -63,7 +64,7 @@ impl World {
         Expr::Computed(name, steps, Box::new(meaning))
     }
 
-    /// A place that holds no more than a few hundred bytes.
+    /// Returns a path whose value has no more than a few hundred bytes.
     pub(super) fn small_place(&mut self, names: &[Name]) -> Expr {
         loop {
             match self.place(names) {
@@ -73,7 +74,7 @@ impl World {
         }
     }
 
-    /// A constant in the text, or a parameter.
+    /// Returns a constant in the text, or a parameter.
     pub(super) fn constant(&mut self, value: Json) -> Expr {
         if self.chance(5) {
             Expr::Parameter(self.parameter(value.clone()), value)
@@ -82,19 +83,19 @@ impl World {
         }
     }
 
-    /// A figure in the text, or a parameter.
+    /// Returns a figure in the text, or a parameter.
     pub(super) fn count(&mut self, value: usize) -> Count {
         let parameter = self.chance(4).then(|| self.parameter(Json::from(value)));
         Count { value, parameter }
     }
 
-    /// The number of a new parameter.
+    /// Returns the number of a new parameter.
     fn parameter(&mut self, value: Json) -> usize {
         self.parameters.push(value);
         self.parameters.len() - 1
     }
 
-    /// A constant that the place may well hold.
+    /// Returns a constant that the path is likely to hold.
     pub(super) fn constant_for(&mut self, place: &Expr) -> Expr {
         let steps = if let Expr::Path(_, steps) = place { steps.as_slice() } else { &[] };
         let likely = match steps {
@@ -116,7 +117,7 @@ impl World {
         }
     }
 
-    /// What the items of some partition key, or of a prefix of one, have in common.
+    /// Returns a condition that the items of some partition key, or of a prefix of one, have in common.
     pub(super) fn key_condition(&mut self) -> Option<Expr> {
         let key = self.sample_key()?;
         let levels = self.random.usize(1..=key.len());
@@ -140,7 +141,7 @@ impl World {
         if self.chance(3) { Negation::Negated } else { Negation::Plain }
     }
 
-    /// A path to what may be an array.
+    /// Returns a path to what may be an array.
     pub(super) fn array(&mut self, names: &[Name]) -> Expr {
         match self.name(names) {
             (name, Kind::Element) => path(name, &[]),

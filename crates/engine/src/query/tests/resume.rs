@@ -9,17 +9,17 @@ pub(super) enum Equal {
     Without,
 }
 
-/// What is true of each type, in the order of types.
+/// A test for each type, in the order of types.
 const TYPES: [&str; 7] =
     ["NOT IS_DEFINED", "IS_NULL", "IS_BOOL", "IS_NUMBER", "IS_STRING", "IS_ARRAY", "IS_OBJECT"];
 
-/// The sort keys of a row; none is undefined.
+/// Returns the sort keys of a row; `None` is undefined.
 pub(super) fn values(row: &Json) -> Vec<Option<Json>> {
     row["orderByItems"].as_array().expect("a list").iter().map(|item| item.get("item").cloned()).collect()
 }
 
-/// A condition for what comes behind these values; none where one of them is an array or object, which no text can be
-/// ordered with.
+/// Returns a condition for what sorts behind these values, or `None` where one of them is an array or object, which a
+/// query text cannot compare.
 pub(super) fn filter(
     keys: &[String],
     values: &[Option<Json>],
@@ -42,7 +42,7 @@ pub(super) fn filter(
     Some(format!("({})", parts.join(" OR ")))
 }
 
-/// The place of a value's type among the types.
+/// Returns the position of a value's type among the types.
 fn place(value: Option<&Json>) -> Option<usize> {
     match value {
         None => Some(0),
@@ -61,7 +61,7 @@ fn is_equal(key: &str, value: Option<&Json>) -> String {
     }
 }
 
-/// What sorts behind a value: larger or smaller ones of its type, and the types behind it.
+/// Returns a condition for what sorts behind a value: larger or smaller ones of its type, and the types behind it.
 fn behind(key: &str, value: Option<&Json>, place: usize, descends: bool) -> String {
     let types = if descends { &TYPES[..place] } else { &TYPES[place + 1..] };
     let mut parts: Vec<String> = types.iter().map(|check| format!("{check}({key})")).collect();

@@ -1,5 +1,5 @@
-//! Subqueries: over the elements of arrays, over the container in `FROM`, and questions about the container without a
-//! `FROM` outside.
+//! Generates subqueries: over the elements of arrays, over the container in `FROM`, and queries about the container
+//! without an outer `FROM`.
 
 use super::generate::{AGGREGATES, Kind, Name, member, path};
 use super::json::Json;
@@ -23,7 +23,7 @@ impl World {
         (select, name)
     }
 
-    /// A subquery with one row: `(SELECT VALUE COUNT(1) FROM x IN c.t)`.
+    /// Returns a subquery with one row: `(SELECT VALUE COUNT(1) FROM x IN c.t)`.
     pub(super) fn one_row(&mut self, names: &[Name], depth: usize) -> Select {
         if self.chance(4) {
             return Select::new(Projection::Value(self.place(names)), Vec::new());
@@ -41,7 +41,7 @@ impl World {
         select
     }
 
-    /// A subquery of any number of rows whose order does not matter, or is told.
+    /// Returns a subquery of any number of rows whose order is defined or does not matter.
     pub(super) fn list(&mut self, names: &[Name], depth: usize) -> Expr {
         let (mut select, name) = self.over_elements(names, depth);
         match self.random.u8(..5) {
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// A query in `FROM` that reads the container.
+    /// Returns a query in `FROM` that reads the container.
     pub(super) fn inner(&mut self) -> (Select, Kind) {
         let c = ("c", Kind::Item);
         let from = vec![Source { name: "c", rows: Rows::Container }];
@@ -129,7 +129,7 @@ impl World {
         (select, kind)
     }
 
-    /// A question about the container without a `FROM` of its own.
+    /// Returns a question about the container without a `FROM` of its own.
     pub(super) fn question(&mut self) -> Select {
         let value = self.answer();
         let value = if self.chance(3) { self.around(value) } else { value };
@@ -138,7 +138,7 @@ impl World {
         Select::new(projection, Vec::new())
     }
 
-    /// What a subquery over the container answers.
+    /// Returns the value of a subquery over the container.
     fn answer(&mut self) -> Expr {
         let c = [("c", Kind::Item)];
         let from = vec![Source { name: "c", rows: Rows::Container }];

@@ -1,7 +1,7 @@
 //! A query as a small tree: printed for the engine, evaluated over plain JSON by `evaluate`.
 //!
-//! It has as much of the language as the generator uses and is no part of the crate `query`, whose parser and evaluator
-//! are under test.
+//! It has as much of the language as the generator uses and is not part of the crate `query`, whose parser and
+//! evaluator are under test.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(super) enum Expr {
     Constant(Json),
     /// `@p0`, and its value.
     Parameter(usize, Json),
-    /// `c.name` and steps: a computed property of the container, and what it stands for, over `c`.
+    /// `c.name` and steps: a computed property of the container, with its expression over `c`.
     Computed(&'static str, Vec<Step>, Box<Expr>),
     Path(&'static str, Vec<Step>),
     Compare(Box<Expr>, &'static str, Box<Expr>),
@@ -46,7 +46,7 @@ pub(super) enum Negation {
     Negated,
 }
 
-/// What becomes of a subquery's rows.
+/// How the rows of a subquery are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Exists,
@@ -86,7 +86,7 @@ pub(super) struct Source {
     pub(super) rows: Rows,
 }
 
-/// What a row looks like.
+/// The form of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Projection {
     Star,
@@ -110,7 +110,7 @@ pub(super) struct Select {
 }
 
 impl Select {
-    /// `SELECT projection FROM ...` and nothing more.
+    /// Creates `SELECT projection FROM ...` and nothing more.
     pub(super) fn new(projection: Projection, from: Vec<Source>) -> Select {
         let (group_by, order_by) = (Vec::new(), Vec::new());
         Select {
@@ -125,7 +125,7 @@ impl Select {
         }
     }
 
-    /// The expressions of the select list.
+    /// Returns the expressions of the select list.
     pub(super) fn selected(&self) -> Vec<&Expr> {
         match &self.projection {
             Projection::Star => Vec::new(),
@@ -134,19 +134,19 @@ impl Select {
         }
     }
 
-    /// Whether its rows are groups.
+    /// Returns whether its rows are groups.
     pub(super) fn is_grouped(&self) -> bool {
         !self.group_by.is_empty()
             || self.selected().iter().any(|selected| matches!(selected, Expr::Aggregate(..)))
     }
 
-    /// Whether the engine's answer has one order alone: of sort keys with ties by creation, of groups, or of distinct
-    /// rows.
+    /// Returns whether the engine's answer has only one order: of sort keys with ties by creation, of groups, or of
+    /// distinct rows.
     pub(super) fn has_told_order(&self) -> bool {
         !self.order_by.is_empty() || self.distinct || self.is_grouped()
     }
 
-    /// Whether it takes some of its rows, without an order that says which.
+    /// Returns whether it takes some of its rows, without an order that says which.
     pub(super) fn takes_any(&self) -> bool {
         (self.top.is_some() || self.window.is_some()) && !self.has_told_order()
     }

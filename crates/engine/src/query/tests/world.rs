@@ -1,4 +1,4 @@
-//! An engine with one container under a random policy, ranges and numbers, and what its items must be by now.
+//! An engine with one container under a random policy, ranges and numbers, and the items that it must have.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{
 /// When every world begins, in seconds.
 pub(super) const START: u64 = 1_700_000_000;
 
-/// Requests, pages and steps after which something does not end: a hundred times what a world takes.
+/// Requests, pages and steps after which something is considered not to end: a hundred times what a world takes.
 pub(super) const STEPS_MAX: usize = 5000;
 
 /// What a property or an element may hold.
@@ -116,14 +116,15 @@ impl World {
         self.random.choice(list).expect("some")
     }
 
-    /// A new body; some members are missing, some texts are too long for the index, a few items are too large for it.
+    /// Returns a new body. Some members are missing, some texts are too long for the index, a few items are too large
+    /// for it.
     fn body(&mut self, id: &str, key: &[&str]) -> Document {
         let mut members = vec![format!(r#""id":"{id}""#)];
         for (level, part) in self.levels.iter().zip(key) {
             if *part != "{}" {
                 members.push(format!(r#""{level}":{part}"#));
             } else if self.random.u8(..4) == 0 {
-                // An array is no part of a key: the item lies where those without one do.
+                // An array is not part of a key: the item is in the partition of those without one.
                 members.push(format!(r#""{level}":[1]"#));
             }
         }
@@ -179,7 +180,7 @@ impl World {
         self.stored.insert(id, Stored { item, key, expires });
     }
 
-    /// Replaces or deletes some item; one that has expired is not there (T15).
+    /// Replaces or deletes some item; an expired one is not found (T15).
     pub(super) fn disturb(&mut self) {
         let ids: Vec<String> = self.stored.keys().cloned().collect();
         let Some(id) = self.random.choice(&ids).cloned() else { return };
@@ -208,7 +209,7 @@ impl World {
         stored.expires.is_none_or(|expires| now < expires)
     }
 
-    /// What a listing of a scope must show.
+    /// Returns what a listing of a scope must show.
     pub(super) fn living(&self, scope: &Scope) -> Vec<Json> {
         let definition = &self.container().definition.partition_key;
         let in_scope = |stored: &&Stored| {
@@ -220,13 +221,13 @@ impl World {
         living.map(|stored| stored.item.clone()).collect()
     }
 
-    /// The member of some item that was written, living or not.
+    /// Returns the member of some item that was written, living or not.
     pub(super) fn sample(&mut self, member: &str) -> Option<Json> {
         let items: Vec<&Stored> = self.stored.values().collect();
         self.random.choice(&items).and_then(|stored| stored.item.get(member).cloned())
     }
 
-    /// The partition key of some item that was written, living or not.
+    /// Returns the partition key of some item that was written, living or not.
     pub(super) fn sample_key(&mut self) -> Option<Vec<&'static str>> {
         let items: Vec<&Stored> = self.stored.values().collect();
         self.random.choice(&items).map(|stored| stored.key.clone())
@@ -252,7 +253,7 @@ impl World {
         panic!("the purge does not end");
     }
 
-    /// What may happen between two pages.
+    /// Does one of the things that may happen between two pages.
     pub(super) fn interfere(&mut self) {
         for _ in 0..self.random.usize(..3) {
             match self.random.u8(..12) {
@@ -315,13 +316,13 @@ impl World {
         }
     }
 
-    /// The container, and the parameters of the query that was made last.
+    /// Describes the container, and the parameters of the last generated query.
     pub(super) fn about(&self) -> String {
         let parameters = Json::from(self.parameters.clone());
         format!("a container by {} {:?} under {}, with {parameters}", self.kind, self.levels, self.policy)
     }
 
-    /// The parameters of the query that was made last, as requests have them.
+    /// Returns the parameters of the query that was made last, as requests have them.
     pub(super) fn named_parameters(&self) -> Vec<(String, Value)> {
         let value = |value: &Json| parse_json(value.to_string().as_bytes()).expect("valid JSON");
         self.parameters

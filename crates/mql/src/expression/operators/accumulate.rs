@@ -1,6 +1,6 @@
 //! Accumulators as expressions: over the items of one array, or over several arguments.
 //!
-//! What is not a number is passed over by all that count; null and missing are passed over by `$min` and `$max`.
+//! Numeric accumulators ignore values that are not numbers; `$min` and `$max` ignore null and missing values.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -31,7 +31,7 @@ pub(crate) const GROUP: Group = Group {
     ],
 };
 
-/// The values to count: a single array stands for its items.
+/// Returns the values to count: a single array stands for its items.
 fn values<'a>(call: &Call<'a>) -> impl Iterator<Item = Option<ValueRef<'a>>> {
     let single = match (call.arguments.len(), call.get(0)) {
         (1, Some(ValueRef::Array(items))) => Some(items),
@@ -78,7 +78,7 @@ fn extreme(call: &Call<'_>, wanted: Ordering) -> Result<Option<Value>> {
 }
 
 fn deviation(call: &Call<'_>, fewer: u64) -> Result<Option<Value>> {
-    // Welford's way: no large squares are subtracted from each other.
+    // Welford's algorithm: it does not subtract large squares.
     let (mut count, mut mean, mut squares) = (0_u64, 0.0, 0.0);
     for number in numbers(call) {
         let number = number.to_f64();

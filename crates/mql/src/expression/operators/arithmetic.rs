@@ -67,7 +67,7 @@ impl Folded {
     }
 }
 
-/// A date so many milliseconds later or earlier, rounded to whole ones.
+/// Returns a date so many milliseconds later or earlier, rounded to whole ones.
 fn move_date(millis: i64, by: Number, sign: i64) -> Result<Value> {
     let moved = by.rounded_i64().and_then(|by| by.checked_mul(sign)).and_then(|by| millis.checked_add(by));
     moved.map(Value::DateTime).ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow"))
@@ -109,7 +109,7 @@ fn multiply(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(product.finish().into()))
 }
 
-/// The two numbers of an operator that knows nothing else, or nothing if one of them is null.
+/// Returns the two numbers of an operator that knows nothing else, or nothing if one of them is null.
 fn two_numbers(call: &Call<'_>, code: Code) -> Result<Option<(Number, Number)>> {
     let (left, right) = (call.get(0), call.get(1));
     if let (Some(left), Some(right)) = (left.and_then(Number::of), right.and_then(Number::of)) {

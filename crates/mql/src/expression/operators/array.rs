@@ -1,4 +1,4 @@
-//! Arrays by position: parts of them, sizes, and what is made of several.
+//! Array operators: elements, slices, sizes, concatenation.
 
 use bson::{ArrayRef, Value, ValueRef};
 
@@ -112,7 +112,7 @@ fn index_of_array(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Int32(-1)))
 }
 
-/// A bound of a search, if it is given: an integer that is not negative.
+/// Returns a bound of a search, if it is given: an integer that is not negative.
 pub(super) fn bound(call: &Call<'_>, position: usize, what: &str) -> Result<Option<usize>> {
     if !call.is_given(position) {
         return Ok(None);

@@ -56,7 +56,7 @@ fn failure(what: &str) -> Error {
     Error::new(Code::CONVERSION_FAILURE, format!("{what} in $convert with no onError value"))
 }
 
-/// A value as binary data of a subtype.
+/// Returns a value as binary data of a subtype.
 pub(super) fn to_binary(value: ValueRef<'_>, subtype: u8, format: Option<Format>) -> Result<Value> {
     let bytes = match value {
         ValueRef::Binary(binary) if binary.subtype == subtype => return Ok(value.to_value()),
@@ -147,7 +147,7 @@ fn uuid(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a UUID with its dashes in their places.
+/// Returns the bytes of a UUID with its dashes in their places.
 fn from_uuid(text: &str) -> Option<Vec<u8>> {
     let bytes = from_hex(&text.replace('-', ""))?;
     (bytes.len() == UUID_BYTES && uuid(&bytes).eq_ignore_ascii_case(text)).then_some(bytes)

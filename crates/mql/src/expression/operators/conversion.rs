@@ -102,7 +102,7 @@ fn convert(call: &Call<'_>) -> Result<Option<Value>> {
     }
 }
 
-/// A target with its parts: `{type, subtype}`.
+/// Returns a target with its parts: `{type, subtype}`.
 fn typed_target(to: DocumentRef<'_>) -> Result<(Option<ValueRef<'_>>, u8)> {
     if let Some((name, _)) = to.iter().find(|(name, _)| !matches!(*name, "type" | "subtype")) {
         return Err(Error::failed_to_parse(format!("$convert found an unknown argument of 'to': {name}")));
@@ -126,7 +126,7 @@ fn typed_target(to: DocumentRef<'_>) -> Result<(Option<ValueRef<'_>>, u8)> {
     Ok((Some(kind), subtype))
 }
 
-/// The type that `to` names; the inner `None` is the type of what is missing.
+/// Returns the type that `to` names; the inner `None` is the type of what is missing.
 fn target(to: ValueRef<'_>) -> Result<Option<Kind>> {
     if let ValueRef::String(name) = to {
         let kind = Kind::ALL.into_iter().find(|kind| kind.alias() == name);
@@ -163,7 +163,7 @@ fn unsupported(value: ValueRef<'_>, kind: &str) -> Error {
     failure(format!("Unsupported conversion from {from} to {kind} in $convert with no onError value"))
 }
 
-/// A value that is not null as one of another type.
+/// Returns a value that is not null as one of another type.
 pub(crate) fn to_kind(value: ValueRef<'_>, kind: Kind) -> Result<Value> {
     if value.kind() == kind && !matches!(kind, Kind::Document | Kind::Array | Kind::MinKey | Kind::MaxKey) {
         return Ok(value.to_value());
@@ -230,7 +230,7 @@ fn to_decimal(value: ValueRef<'_>) -> Result<Value> {
     }))
 }
 
-/// Whether a text is one that no number parser skips anything of: neither empty nor with space around it.
+/// Returns `true` if a text is one that no number parser skips anything of: neither empty nor with space around it.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.trim() == text
 }
@@ -334,7 +334,7 @@ fn parse_integer(text: &str, kind: Kind) -> Result<Value> {
     }
 }
 
-/// A value as a string where an operator takes more than strings: nothing is an empty string.
+/// Returns a value as a string where an operator takes more than strings: nothing is an empty string.
 pub(crate) fn coerce_to_string(value: Option<ValueRef<'_>>) -> Result<String> {
     match value {
         value if is_nullish(value) => Ok(String::new()),

@@ -73,7 +73,7 @@ fn add_fields<'v>(
     Ok(())
 }
 
-/// The bytes of a value as they stand in a document.
+/// Returns the bytes of a value as they stand in a document.
 fn bytes(value: ValueRef<'_>) -> Vec<u8> {
     // The length, the type and an empty name stand before the value, the end of the document behind it.
     const BEFORE: usize = 4 + 1 + 1;
@@ -82,7 +82,7 @@ fn bytes(value: ValueRef<'_>) -> Vec<u8> {
     bytes[BEFORE..bytes.len() - 1].to_vec()
 }
 
-/// Where types stand among each other; those that compare by value have one number.
+/// Returns where types stand among each other; those that compare by value have one number.
 fn class(value: ValueRef<'_>) -> i32 {
     match value {
         ValueRef::MinKey => -1,

@@ -10,15 +10,15 @@ mod comparison;
 mod conditional;
 mod conversion;
 mod date;
-mod each;
 mod hashed;
+mod map_filter_reduce;
+mod n_values;
 mod object;
 mod power;
 mod regex;
 mod replace;
 mod rounding;
 mod set;
-mod several;
 mod sort_array;
 mod string;
 mod trigonometry;
@@ -42,7 +42,7 @@ pub(super) const GROUPS: &[&Group] = &[
     &date::TEXTS,
     &date::ARITHMETIC,
     &date::BUILD,
-    &each::GROUP,
+    &map_filter_reduce::GROUP,
     &hashed::GROUP,
     &object::GROUP,
     &power::GROUP,
@@ -50,7 +50,7 @@ pub(super) const GROUPS: &[&Group] = &[
     &replace::GROUP,
     &rounding::GROUP,
     &set::GROUP,
-    &several::GROUP,
+    &n_values::GROUP,
     &sort_array::GROUP,
     &string::GROUP,
     &trigonometry::GROUP,

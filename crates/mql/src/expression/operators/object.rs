@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::expression::node::{Node, Special, Variable};
 use crate::expression::operand::{Budget, Operand, array, bounded, is_nullish, text, type_name};
 use crate::expression::parse::{Parser, named_fields};
-use crate::expression::path::Path;
 use crate::expression::scope::Scope;
 use crate::expression::table::{Arity, Call, Group, Names, Refusal, own, positional, required};
+use crate::path::FieldPath;
 
 pub(crate) const GROUP: Group = Group {
     foldable: true,
@@ -195,12 +195,12 @@ fn get_field(parser: &mut Parser<'_>, operator: &'static str, argument: ValueRef
     Ok(Node::Special(Arc::new(GetField { name, input })))
 }
 
-/// The name that a `field` argument must be: a constant string. The codes: a path, not constant, not a string.
+/// Returns the name that a `field` argument must be: a constant string. The codes: a path, not constant, not a string.
 fn constant_name(operator: &str, field: &Node, codes: [i32; 3]) -> Result<String> {
     let path = match field {
-        Node::Field(path) => Some(format!("${}", path.names().join("."))),
+        Node::Field(path) => Some(format!("${path}")),
         Node::Variable(variable, path) => {
-            let path = path.iter().flat_map(Path::names).map(|name| format!(".{name}"));
+            let path = path.iter().flat_map(FieldPath::names).map(|name| format!(".{name}"));
             Some(format!("$${}{}", variable.name(), path.collect::<String>()))
         }
         _ => None,

@@ -25,7 +25,7 @@ pub(crate) const GROUP: Group = Group {
 
 const NULL: Result<Option<Value>> = Ok(Some(Value::Null));
 
-/// A result of doubles in the type that the arguments ask for.
+/// Returns a result of doubles in the type that the arguments ask for.
 pub(super) fn like(value: f64, decimal: bool) -> Option<Value> {
     Some(if decimal { Value::Decimal128(Decimal128::from_f64(value)) } else { Value::Double(value) })
 }
@@ -47,7 +47,7 @@ fn log10(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(of(number, Decimal128::log10, f64::log10)))
 }
 
-/// A function of a number in the number's own type.
+/// Returns a function of a number in the number's own type.
 fn of(number: Number, decimal: fn(Decimal128) -> Decimal128, double: fn(f64) -> f64) -> Value {
     match number {
         Number::Decimal(value) => Value::Decimal128(decimal(value)),
@@ -121,7 +121,7 @@ fn pow(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Double(base.to_f64().powf(exponent.to_f64()))))
 }
 
-/// The exact power, if it is a long.
+/// Returns the exact power, if it is a long.
 fn integer_power(base: i64, exponent: i64) -> Option<i64> {
     match (base, exponent) {
         (1, _) => Some(1),

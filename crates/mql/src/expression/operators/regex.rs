@@ -11,7 +11,7 @@ use crate::expression::operand::{Budget, Operand, is_nullish};
 use crate::expression::parse::{Parser, named_fields};
 use crate::expression::scope::Scope;
 use crate::expression::table::{Group, Names, Refusal, optional, own, required};
-use crate::filter::{Groups, Pattern};
+use crate::regex::{Groups, Pattern};
 
 pub(crate) const GROUP: Group = Group {
     foldable: false,
@@ -161,7 +161,7 @@ fn start(groups: &Groups) -> usize {
     groups.first().copied().flatten().map_or(0, |(start, _)| start)
 }
 
-/// One match as a document; its position counts code points.
+/// Returns one match as a document; its position counts code points.
 fn found(text: &str, groups: &Groups, position: usize) -> Value {
     let part = |group: &Option<(usize, usize)>| match group {
         Some((start, end)) => Value::from(&text[*start..*end]),

@@ -55,7 +55,7 @@ const RTRIM: Names = Names {
     unknown: Refusal(50694, "$rtrim found an unknown argument: {}"),
 };
 
-/// The three strings, or nothing if one of them is null.
+/// Returns the three strings, or nothing if one of them is null.
 fn parts<'a>(call: &Call<'a>) -> Result<Option<[&'a str; 3]>> {
     let mut parts = [""; 3];
     let mut null = false;
@@ -83,13 +83,13 @@ fn replace_one(call: &Call<'_>) -> Result<Option<Value>> {
 fn replace_all(call: &Call<'_>) -> Result<Option<Value>> {
     let Some([input, find, replacement]) = parts(call)? else { return Ok(Some(Value::Null)) };
     let count = input.matches(find).count();
-    // What goes is at most what was there, what comes is counted before it is made.
+    // The growth is charged before the result is built.
     let growth = replacement.len().saturating_sub(find.len()).saturating_mul(count);
     Budget::new(call.context).bytes(input.len().saturating_add(growth))?;
     Ok(Some(Value::String(input.replace(find, replacement))))
 }
 
-/// What is trimmed when nothing is named: the spaces of Unicode as they were when this was defined, and zero bytes.
+/// The characters that are trimmed by default: the spaces of Unicode as they were when this was defined, and zero bytes.
 fn is_space(letter: char) -> bool {
     matches!(letter, '\0' | '\t'..='\r' | ' ' | '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}')
 }

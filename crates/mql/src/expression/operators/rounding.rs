@@ -18,7 +18,7 @@ pub(crate) const GROUP: Group = Group {
     ],
 };
 
-/// The one number of an operator, or nothing if it is null.
+/// Returns the one number of an operator, or nothing if it is null.
 pub(super) fn one_number(call: &Call<'_>) -> Result<Option<Number>> {
     let value = call.get(0);
     match value.and_then(Number::of) {
@@ -90,7 +90,7 @@ fn to_place(call: &Call<'_>, rounding: Rounding) -> Result<Option<Value>> {
     }))
 }
 
-/// Where to round: digits behind the point, or before it if negative.
+/// Returns where to round: digits behind the point, or before it if negative.
 fn places(call: &Call<'_>) -> Result<Option<i32>> {
     if !call.is_given(1) {
         return Ok(Some(0));

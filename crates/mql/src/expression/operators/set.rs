@@ -21,7 +21,7 @@ pub(crate) const GROUP: Group = Group {
     ],
 };
 
-/// The items in their order, each once.
+/// Returns the items in their order, each once.
 fn sorted<'a>(call: &Call<'_>, items: ArrayRef<'a>) -> Result<Vec<ValueRef<'a>>> {
     let mut set: Vec<ValueRef<'a>> = items.iter().collect();
     call.context.spend(set.len() as u64 * 8)?;

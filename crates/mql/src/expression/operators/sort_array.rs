@@ -11,9 +11,9 @@ use crate::expression::node::{Node, Special};
 use crate::expression::number::Number;
 use crate::expression::operand::{Operand, array, is_nullish};
 use crate::expression::parse::{Parser, named_fields};
-use crate::expression::path::Path;
 use crate::expression::scope::Scope;
 use crate::expression::table::{Group, Names, Refusal, own, required};
+use crate::path::FieldPath;
 
 pub(crate) const GROUP: Group = Group { foldable: false, operators: &[own("$sortArray", parse)] };
 
@@ -30,7 +30,7 @@ const NAMES: Names = Names {
 struct SortArray {
     input: Node,
     /// Paths and whether each descends; no path at all is the item itself.
-    fields: Vec<(Option<Path>, bool)>,
+    fields: Vec<(Option<FieldPath>, bool)>,
 }
 
 fn parse(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
@@ -59,7 +59,7 @@ fn descends(direction: ValueRef<'_>) -> Option<bool> {
     }
 }
 
-fn by_fields(document: DocumentRef<'_>) -> Result<Vec<(Option<Path>, bool)>> {
+fn by_fields(document: DocumentRef<'_>) -> Result<Vec<(Option<FieldPath>, bool)>> {
     if document.is_empty() {
         return Err(Error::location(
             2_942_505,
@@ -70,7 +70,7 @@ fn by_fields(document: DocumentRef<'_>) -> Result<Vec<(Option<Path>, bool)>> {
     for (name, direction) in document.iter() {
         let descends = descends(direction)
             .ok_or_else(|| Error::location(2_942_505, "The $sort element value must be either 1 or -1"))?;
-        fields.push((Some(Path::parse(name)?), descends));
+        fields.push((Some(FieldPath::parse_aggregation(name)?), descends));
     }
     Ok(fields)
 }
@@ -105,8 +105,8 @@ impl SortArray {
     }
 }
 
-/// The field of an item: what is not there is null, and an array on the way is only entered by a position.
-fn field<'a>(item: ValueRef<'a>, path: &Path) -> ValueRef<'a> {
+/// Returns the field of an item: what is not there is null, and an array on the way is only entered by a position.
+fn field<'a>(item: ValueRef<'a>, path: &FieldPath) -> ValueRef<'a> {
     let mut at = Some(item);
     for name in path.names() {
         at = match at {

@@ -63,7 +63,7 @@ fn split(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Array(parts)))
 }
 
-/// Only the letters of ASCII change: other scripts have rules that depend on the language.
+/// Returns only the letters of ASCII change: other scripts have rules that depend on the language.
 fn to_lower(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::String(coerce_to_string(call.get(0))?.to_ascii_lowercase())))
 }

@@ -1,4 +1,4 @@
-//! Operators that are known and refused by name.
+//! Unsupported operators, refused by name.
 
 use bson::ValueRef;
 

@@ -1,4 +1,4 @@
-//! `$let`, `$literal`, `$meta`, `$rand`, `$expr`: where values come from that are no fields.
+//! `$let`, `$literal`, `$meta`, `$rand`, `$expr`: values that are not fields.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn literal(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Resul
     Ok(Node::Constant(Some(argument.to_value())))
 }
 
-/// `{$expr: ..}` is what stands in it.
+/// Parses `{$expr: ..}`, which stands for its argument.
 fn parenthesis(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
     parser.operand(argument)
 }
@@ -73,7 +73,7 @@ impl Special for Let {
     }
 }
 
-/// What is known about a document beside its fields.
+/// The metadata of a document.
 #[derive(Debug)]
 struct Meta(&'static str);
 
@@ -91,7 +91,7 @@ const KEYWORDS: [&str; 10] = [
     "vectorSearchScore",
 ];
 
-/// The keyword of what a document does not have here.
+/// The keyword of metadata that documents do not have here.
 const UNKNOWN_HERE: &str = "recordId";
 
 fn meta(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {

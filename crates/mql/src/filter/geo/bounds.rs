@@ -1,19 +1,19 @@
-//! Boxes around what is asked for, by which an index narrows the search.
+//! Bounding boxes of geographic conditions, by which an index narrows the search.
 
 use super::shape::Shape;
 use super::sphere::Vector;
-use super::{EARTH_METRES, GeoTest, Measure, Near, Question};
-use crate::index::{GeoBox, boxes_around, boxes_around_circle};
+use super::{EARTH_METRES, GeoPredicate, GeoTest, Measure, Near};
+use crate::geo_box::{GeoBox, boxes_around, boxes_around_circle};
 
 impl GeoTest {
     /// Boxes that everything touches that passes; `None` if the question is about the plane, where nothing lies on the globe.
     pub fn boxes(&self) -> Option<Vec<GeoBox>> {
         match &self.0 {
-            Question::Within(shape) | Question::Intersects(shape) => Some(shape_boxes(shape)),
-            Question::WithinCap([longitude, latitude], radius) => {
+            GeoPredicate::Within(shape) | GeoPredicate::Intersects(shape) => Some(shape_boxes(shape)),
+            GeoPredicate::WithinCap([longitude, latitude], radius) => {
                 Some(boxes_around_circle(*longitude, *latitude, *radius))
             }
-            Question::WithinRegion(_) => None,
+            GeoPredicate::WithinRegion(_) => None,
         }
     }
 }

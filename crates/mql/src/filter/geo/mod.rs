@@ -1,4 +1,4 @@
-//! Where things are: `$geoWithin`, `$geoIntersects`, `$near`, `$nearSphere`.
+//! Geographic conditions: `$geoWithin`, `$geoIntersects`, `$near`, `$nearSphere`.
 //!
 //! `GeoJSON` lies on the sphere. The older pairs of coordinates lie in a plane for `$box`, `$polygon`, `$center` and `$near`, and on
 //! the sphere, as longitude and latitude, for everything else.
@@ -24,12 +24,12 @@ use shape::Shape;
 /// The radius of the earth by which distances in metres are reckoned.
 const EARTH_METRES: f64 = 6_378_100.0;
 
-/// A question about a place.
+/// A geographic condition on one value.
 #[derive(Debug, Clone)]
-pub struct GeoTest(Question);
+pub struct GeoTest(GeoPredicate);
 
 #[derive(Debug, Clone)]
-enum Question {
+enum GeoPredicate {
     /// All of it is within an area.
     Within(Shape),
     /// It is a point within a region of the plane.
@@ -41,23 +41,23 @@ enum Question {
 }
 
 impl GeoTest {
-    /// Whether a value is a geometry that lies as asked.
+    /// Returns whether a value is a geometry that meets the condition.
     pub(super) fn matches(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
         match &self.0 {
-            Question::WithinRegion(region) => {
+            GeoPredicate::WithinRegion(region) => {
                 Ok(stored_pair(value).is_some_and(|pair| region.contains(pair)))
             }
-            Question::Within(area) => match stored_shape(value) {
+            GeoPredicate::Within(area) => match stored_shape(value) {
                 Some(shape) => area.contains(&shape, context),
                 None => Ok(false),
             },
-            Question::WithinCap(centre, radius) => {
+            GeoPredicate::WithinCap(centre, radius) => {
                 let (Some(shape), Ok(centre)) = (stored_shape(value), position(*centre)) else {
                     return Ok(false);
                 };
                 Ok(shape.is_near(centre, *radius))
             }
-            Question::Intersects(other) => match stored_shape(value) {
+            GeoPredicate::Intersects(other) => match stored_shape(value) {
                 Some(shape) => other.intersects(&shape, context),
                 None => Ok(false),
             },
@@ -75,7 +75,7 @@ pub struct Near {
     most: f64,
 }
 
-/// How distances are reckoned.
+/// The unit of distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// In the plane, in the units of the coordinates.
@@ -92,17 +92,17 @@ impl Near {
         Near { path, point, measure, least, most }
     }
 
-    /// The field that holds the places.
+    /// Returns the field that holds the places.
     pub fn path(&self) -> &FieldPath {
         &self.path
     }
 
-    /// How distances are reckoned.
+    /// Returns how distances are reckoned.
     pub fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// The distance of the nearest place in a document; `None` if there is none, or none within the bounds.
+    /// Returns the distance of the nearest place in a document; `None` if there is none, or none within the bounds.
     pub fn distance(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<f64>> {
         let mut nearest: Option<f64> = None;
         self.path.any(document, Arrays::Expand, context, &mut |leaf| {
@@ -117,7 +117,7 @@ impl Near {
         Ok(nearest)
     }
 
-    /// The distance of a value, if it is a place within the bounds.
+    /// Returns the distance of a value, if it is a place within the bounds.
     pub(super) fn value_distance(&self, value: ValueRef<'_>, context: &Context) -> Result<Option<f64>> {
         let distance = match self.measure {
             Measure::Plane => stored_pair(value).map(|pair| plane::distance(self.point, pair)),

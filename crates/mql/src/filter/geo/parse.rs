@@ -5,7 +5,7 @@ use bson::{ArrayRef, DocumentRef, ValueRef};
 use super::plane::Region;
 use super::read::{Pair, geo_json, number, pair, position};
 use super::shape::Shape;
-use super::{GeoTest, Measure, Near, Question};
+use super::{GeoPredicate, GeoTest, Measure, Near};
 use crate::error::{Error, Result};
 use crate::path::FieldPath;
 
@@ -20,13 +20,13 @@ pub(in crate::filter) fn geo_within(operand: ValueRef<'_>) -> Result<GeoTest> {
                 let message = format!("$geoWithin not supported with provided geometry: {text}");
                 return Err(Error::bad_value(message));
             }
-            Question::Within(shape)
+            GeoPredicate::Within(shape)
         }
         "$box" => {
             let ([x1, y1], [x2, y2]) = two_pairs(value).ok_or_else(|| {
                 Error::bad_value("Point must be an array or object: $box needs two corners")
             })?;
-            Question::WithinRegion(Region::Box([x1.min(x2), y1.min(y2)], [x1.max(x2), y1.max(y2)]))
+            GeoPredicate::WithinRegion(Region::Box([x1.min(x2), y1.min(y2)], [x1.max(x2), y1.max(y2)]))
         }
         "$polygon" => {
             let vertices =
@@ -34,17 +34,17 @@ pub(in crate::filter) fn geo_within(operand: ValueRef<'_>) -> Result<GeoTest> {
             if vertices.len() < 3 {
                 return Err(Error::bad_value("Polygon must have at least 3 points"));
             }
-            Question::WithinRegion(Region::Polygon(vertices))
+            GeoPredicate::WithinRegion(Region::Polygon(vertices))
         }
         "$center" => {
             let (centre, radius) = circle(value)?;
-            Question::WithinRegion(Region::Circle { centre, radius })
+            GeoPredicate::WithinRegion(Region::Circle { centre, radius })
         }
         "$centerSphere" => {
             let (centre, radius) = circle(value)?;
             position(centre)
                 .map_err(|_| Error::bad_value("Spherical distance requires a point within its bounds"))?;
-            Question::WithinCap(centre, radius)
+            GeoPredicate::WithinCap(centre, radius)
         }
         _ => return Err(Error::bad_value(format!("Unknown geo specifier: {specifier}"))),
     };
@@ -60,7 +60,7 @@ pub(in crate::filter) fn geo_intersects(operand: ValueRef<'_>) -> Result<GeoTest
             Some(place) => Shape::point(position(place)?),
             None => geo_json(document)?,
         };
-        return Ok(GeoTest(Question::Intersects(shape)));
+        return Ok(GeoTest(GeoPredicate::Intersects(shape)));
     }
     let text = bson::shell_text(operand);
     Err(Error::bad_value(format!("$geoIntersects not supported with provided geometry: {text}")))
@@ -109,7 +109,7 @@ pub(in crate::filter) fn near(
     Ok(Near::new(path.clone(), point, measure, least, most))
 }
 
-/// The place of a `GeoJSON` point, or of two numbers under any names.
+/// Returns the place of a `GeoJSON` point, or of two numbers under any names.
 fn sphere_point(value: ValueRef<'_>) -> Option<Pair> {
     let document = value.as_document()?;
     match document.get("type").and_then(ValueRef::as_str) {

@@ -16,7 +16,7 @@ pub(super) enum Region {
 }
 
 impl Region {
-    /// Whether a point is within, or on the edge.
+    /// Returns `true` if a point is within, or on the edge.
     pub(super) fn contains(&self, point: Pair) -> bool {
         match self {
             Region::Box([left, bottom], [right, top]) => {
@@ -28,14 +28,14 @@ impl Region {
     }
 }
 
-/// Whether a point is on a disc, or on its rim as far as numbers can tell: subtracting coordinates loses digits that a small
-/// radius has.
+/// Returns `true` if a point is on a disc, or on its rim as far as numbers can tell: subtracting coordinates loses digits
+/// that a small radius has.
 fn is_on_disc(centre: Pair, radius: f64, point: Pair) -> bool {
     let largest = centre.iter().chain(&point).fold(radius, |most, part| most.max(part.abs()));
     distance(centre, point) <= radius + 2.0 * f64::EPSILON * largest
 }
 
-/// The distance of two points of the plane.
+/// Returns the distance of two points of the plane.
 pub(super) fn distance(from: Pair, to: Pair) -> f64 {
     (from[0] - to[0]).hypot(from[1] - to[1])
 }

@@ -20,7 +20,7 @@ pub(super) const KINDS: [&str; 7] =
 /// How often collections may be nested.
 const COLLECTION_DEPTH: usize = 16;
 
-/// A number as coordinates have them.
+/// Returns a number as coordinates have them.
 pub(super) fn number(value: ValueRef<'_>) -> Option<f64> {
     let number = match value {
         ValueRef::Double(number) => number,
@@ -32,7 +32,7 @@ pub(super) fn number(value: ValueRef<'_>) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A pair of coordinates: `[x, y]`, or a document whose first two fields are numbers.
+/// Returns a pair of coordinates: `[x, y]`, or a document whose first two fields are numbers.
 pub(super) fn pair(value: ValueRef<'_>) -> Option<Pair> {
     let (x, y) = match value {
         ValueRef::Array(items) => (items.get(0)?, items.get(1)?),
@@ -45,7 +45,7 @@ pub(super) fn pair(value: ValueRef<'_>) -> Option<Pair> {
     Some([number(x)?, number(y)?])
 }
 
-/// The coordinates of something that is a point, in whatever form it is stored.
+/// Returns the coordinates of something that is a point, in whatever form it is stored.
 pub(super) fn stored_pair(value: ValueRef<'_>) -> Option<Pair> {
     match value {
         ValueRef::Document(document) if document.get("type").and_then(ValueRef::as_str) == Some("Point") => {
@@ -55,7 +55,7 @@ pub(super) fn stored_pair(value: ValueRef<'_>) -> Option<Pair> {
     }
 }
 
-/// A shape on the sphere, in whatever form it is stored; `None` if it is none.
+/// Returns a shape on the sphere, in whatever form it is stored; `None` if it is none.
 pub(super) fn stored_shape(value: ValueRef<'_>) -> Option<Shape> {
     match value {
         ValueRef::Document(document) if document.get("type").and_then(ValueRef::as_str).is_some() => {
@@ -153,7 +153,7 @@ fn coordinate(value: ValueRef<'_>) -> Result<Vector> {
     position(pair)
 }
 
-/// A longitude and a latitude, if they are within their bounds.
+/// Returns a longitude and a latitude, if they are within their bounds.
 pub(super) fn position([longitude, latitude]: Pair) -> Result<Vector> {
     if longitude.abs() > 180.0 || latitude.abs() > 90.0 {
         let message = format!("longitude/latitude is out of bounds, lng: {longitude} lat: {latitude}");

@@ -1,4 +1,4 @@
-//! What `GeoJSON` can describe, as points, lines and areas on the sphere: what lies within what, what meets what, how far it is.
+//! What `GeoJSON` can describe, as points, lines and areas on the sphere: containment, intersection, distance.
 
 use super::sphere::{Ring, Side, Vector, arcs_cross, arcs_meet};
 use crate::context::Context;
@@ -22,12 +22,12 @@ pub(super) struct Area {
 type Arc = (Vector, Vector);
 
 impl Shape {
-    /// A single point.
+    /// Returns a single point.
     pub(super) fn point(point: Vector) -> Shape {
         Shape { points: vec![point], ..Shape::default() }
     }
 
-    /// Whether all of another shape lies within the areas of this one.
+    /// Returns whether all of another shape lies within the areas of this one.
     pub(super) fn contains(&self, other: &Shape, context: &Context) -> Result<bool> {
         for point in &other.points {
             if !self.covers_point(*point, context)? {
@@ -55,7 +55,7 @@ impl Shape {
         Ok(!self.areas.is_empty())
     }
 
-    /// Whether two shapes have a point in common.
+    /// Returns whether two shapes have a point in common.
     pub(super) fn intersects(&self, other: &Shape, context: &Context) -> Result<bool> {
         let meets = |shape: &Shape, other: &Shape| {
             for point in shape.some_points() {
@@ -81,7 +81,7 @@ impl Shape {
         Ok(false)
     }
 
-    /// The distance to a point, as an angle; `None` if there is nothing here.
+    /// Returns the distance to a point, as an angle; `None` if there is nothing here.
     pub(super) fn distance(&self, point: Vector, context: &Context) -> Result<Option<f64>> {
         if self.covers_point(point, context)? {
             return Ok(Some(0.0));
@@ -91,8 +91,8 @@ impl Shape {
         Ok(points.chain(arcs).reduce(f64::min))
     }
 
-    /// Whether all of it is within a distance of a point. True for edges too, as long as the circle is no more than half the
-    /// sphere.
+    /// Returns `true` if all of it is within a distance of a point. True for edges too, as long as the circle is no more
+    /// than half the sphere.
     pub(super) fn is_near(&self, point: Vector, angle: f64) -> bool {
         let vertices = self.points.iter().copied().chain(self.arcs().flat_map(|(from, to)| [from, to]));
         let mut some = false;
@@ -123,7 +123,7 @@ impl Shape {
         })
     }
 
-    /// A point of each part: if parts meet and no edges do, one is within the other.
+    /// Returns a point of each part: if parts meet and no edges do, one is within the other.
     fn some_points(&self) -> impl Iterator<Item = Vector> + '_ {
         let lines = self.lines.iter().filter_map(|line| line.first());
         let areas = self.areas.iter().filter_map(|area| area.outer.vertices().first());
@@ -165,7 +165,7 @@ impl Area {
         Side::Inside
     }
 
-    /// Whether a line lies within: its vertices do, and it does not leave in between.
+    /// Returns whether a line lies within: its vertices do, and it does not leave in between.
     fn contains(
         &self,
         vertices: &[Vector],

@@ -13,13 +13,13 @@ const TOLERANCE: f64 = 1e-12;
 pub(super) struct Vector(pub(super) [f64; 3]);
 
 impl Vector {
-    /// The point at a longitude and a latitude.
+    /// Returns the point at a longitude and a latitude.
     pub(super) fn from_degrees(longitude: f64, latitude: f64) -> Vector {
         let (longitude, latitude) = (longitude.to_radians(), latitude.to_radians());
         Vector([latitude.cos() * longitude.cos(), latitude.cos() * longitude.sin(), latitude.sin()])
     }
 
-    /// The vector in steps of a ten-billionth of the radius, less than a millimetre: equal for what is the same place.
+    /// Returns the vector in steps of a ten-billionth of the radius, less than a millimetre: equal for what is the same place.
     pub(super) fn rounded(self) -> [i64; 3] {
         self.0.map(|part| (part * 1e10).round() as i64)
     }
@@ -37,12 +37,12 @@ impl Vector {
         self.dot(self).sqrt()
     }
 
-    /// The angle between two points: their distance on the unit sphere.
+    /// Returns the angle between two points: their distance on the unit sphere.
     pub(super) fn angle(self, other: Vector) -> f64 {
         self.cross(other).length().atan2(self.dot(other))
     }
 
-    /// The distance to the nearest point of an arc.
+    /// Returns the distance to the nearest point of an arc.
     pub(super) fn angle_to_arc(self, from: Vector, to: Vector) -> f64 {
         let normal = from.cross(to);
         let length = normal.length();
@@ -56,7 +56,7 @@ impl Vector {
     }
 }
 
-/// Whether two arcs have a point in common.
+/// Returns `true` if two arcs have a point in common.
 pub(super) fn arcs_meet(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
     arcs_cross(a, b, c, d)
         || a.angle_to_arc(c, d) < TOLERANCE
@@ -65,8 +65,8 @@ pub(super) fn arcs_meet(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
         || d.angle_to_arc(a, b) < TOLERANCE
 }
 
-/// Whether two arcs cross at a point that is inside both: the ends of each are on different sides of the other, and the
-/// turns around all four ends go the same way, which rules out the point opposite.
+/// Returns `true` if two arcs cross at a point that is inside both: the ends of each are on different sides of the other,
+/// and the turns around all four ends go the same way, which rules out the point opposite.
 pub(super) fn arcs_cross(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
     let (first, second) = (a.cross(b), c.cross(d));
     let acb = -first.dot(c);
@@ -102,7 +102,7 @@ pub(super) enum Winding {
 }
 
 impl Ring {
-    /// A loop through points, the last joined to the first.
+    /// Creates a loop through points, the last joined to the first.
     pub(super) fn new(mut vertices: Vec<Vector>, winding: Winding) -> Ring {
         if winding == Winding::Smaller && signed_area(&vertices) < 0.0 {
             vertices.reverse();
@@ -114,7 +114,7 @@ impl Ring {
         &self.vertices
     }
 
-    /// Whether the inside is more than half of the sphere.
+    /// Returns `true` if the inside is more than half of the sphere.
     pub(super) fn is_larger_part(&self) -> bool {
         signed_area(&self.vertices) < 0.0
     }
@@ -124,8 +124,8 @@ impl Ring {
         self.vertices.iter().copied().zip(next.copied())
     }
 
-    /// Turning around the point with the eyes on the loop makes one whole turn to the left if the point is inside, one to the
-    /// right if the point opposite is, and none otherwise.
+    /// Returns the side of a point, by the winding number of the loop around it: one turn to the left if the point is
+    /// inside, one to the right if the antipodal point is, none otherwise.
     pub(super) fn side(&self, point: Vector) -> Side {
         let mut turn = 0.0;
         for (from, to) in self.edges() {
@@ -139,7 +139,7 @@ impl Ring {
     }
 }
 
-/// The area on the left of a loop, or that on its right as a negative number, whichever is smaller.
+/// Returns the area on the left of a loop, or that on its right as a negative number, whichever is smaller.
 fn signed_area(vertices: &[Vector]) -> f64 {
     let Some((first, rest)) = vertices.split_first() else { return 0.0 };
     let area: f64 = rest

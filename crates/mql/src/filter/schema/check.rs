@@ -1,14 +1,14 @@
-//! Asking a schema about values.
+//! Validation of values by a schema.
 
 use bson::{ArrayRef, Decimal128, DocumentRef, Value, ValueRef};
 
 use super::{Fields, Rest, Rule, Schema};
 use crate::context::Context;
 use crate::error::Result;
-use crate::filter::numbers::integer;
+use crate::numbers::integer;
 
 impl Schema {
-    /// Whether a value keeps all rules.
+    /// Returns whether a value keeps all rules.
     pub(super) fn accepts(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
         for rule in &self.rules {
             context.spend(1)?;
@@ -160,7 +160,7 @@ impl Rest {
     }
 }
 
-/// The value with the fields of its documents in the order of their names: to `uniqueItems` their order means nothing.
+/// the value with the fields of its documents sorted by name: `uniqueItems` ignores their order.
 fn with_sorted_fields(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Document(document) => {
@@ -174,7 +174,7 @@ fn with_sorted_fields(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// How many schemas accept a value, counted up to a limit.
+/// Returns the number of schemas accept a value, counted up to a limit.
 fn count(schemas: &[Schema], value: ValueRef<'_>, limit: usize, context: &Context) -> Result<usize> {
     let mut accepted = 0;
     for schema in schemas {
@@ -186,7 +186,7 @@ fn count(schemas: &[Schema], value: ValueRef<'_>, limit: usize, context: &Contex
     Ok(accepted)
 }
 
-/// Decimals, because 0.3 is thrice 0.1 to people.
+/// Computes with decimals, because 0.3 has to be a multiple of 0.1.
 fn is_multiple(value: ValueRef<'_>, divisor: ValueRef<'_>) -> bool {
     let decimal = |number: ValueRef<'_>| match number {
         ValueRef::Double(number) => Decimal128::from_f64(number),

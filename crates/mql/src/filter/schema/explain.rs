@@ -1,20 +1,20 @@
 //! Why a document is not as a schema wants it: what clients read in `errInfo.details` of a refused write.
 //!
-//! The schema is gone through as it was written, keyword by keyword; each is asked by itself, with those beside it that belong
-//! to it. So the explanation knows nothing of its own about keywords and cannot disagree with the check.
+//! The explainer evaluates the schema as it was written, keyword by keyword, each with its companions. So the explanation
+//! has no rules of its own about keywords and cannot disagree with the check.
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 
 use super::Schema;
 use crate::context::Context;
 use crate::error::Result;
-use crate::filter::pattern::PatternRoom;
-use crate::filter::shown::{is_shown, push_shown, spend_on};
+use crate::filter::explain_limits::{is_shown, push_shown, spend_on};
+use crate::regex::PatternBudget;
 
-/// How deep properties are gone into.
+/// The depth to which properties are explained.
 const DEPTH_MAX: usize = 32;
 
-/// Keywords that say nothing alone: they go with the keyword that they change.
+/// Keywords that only modify another keyword.
 const COMPANIONS: &[(&str, &str)] = &[
     ("exclusiveMinimum", "minimum"),
     ("exclusiveMaximum", "maximum"),
@@ -26,7 +26,7 @@ const COMPANIONS: &[(&str, &str)] = &[
 /// Keywords that name properties, and so say which ones are additional.
 const NAMED: [&str; 2] = ["properties", "patternProperties"];
 
-/// Every rule of a schema that a document does not keep. The work counts in the context, and ends with it.
+/// Returns every rule of a schema that a document does not keep. The work counts in the context, and ends with it.
 pub(crate) fn explain_schema(
     schema: DocumentRef<'_>,
     document: DocumentRef<'_>,
@@ -48,7 +48,7 @@ fn broken_rules(
         }
         let alone = with_companions(schema, keyword, asked);
         spend_on(&alone, context)?;
-        if Schema::parse(Value::Document(alone.clone()).view(), &PatternRoom::default())?
+        if Schema::parse(Value::Document(alone.clone()).view(), &PatternBudget::default())?
             .accepts(value, context)?
         {
             continue;
@@ -62,7 +62,7 @@ fn broken_rules(
             ("properties", ValueRef::Document(document), ValueRef::Document(asked)) if depth > 0 => {
                 let properties = broken_properties(asked, document, depth - 1, context)?;
                 if properties.is_empty() {
-                    // Another keyword about fields is broken, and tells of it by itself.
+                    // Another keyword about fields is violated and reported.
                     continue;
                 }
                 shown.with("propertiesNotSatisfied", properties)
@@ -86,7 +86,7 @@ fn broken_rules(
     Ok(broken)
 }
 
-/// A keyword with those that belong to it, as a schema of its own.
+/// Creates a keyword with those that belong to it, as a schema of its own.
 fn with_companions(schema: DocumentRef<'_>, keyword: &str, asked: ValueRef<'_>) -> Document {
     let mut alone = Document::new().with(keyword, asked.to_value());
     for (other, value) in schema.iter().filter(|(other, _)| *other != keyword) {
@@ -99,7 +99,7 @@ fn with_companions(schema: DocumentRef<'_>, keyword: &str, asked: ValueRef<'_>) 
     alone
 }
 
-/// The names of properties, each with a schema that asks for nothing.
+/// Returns the names of properties, each with a schema that asks for nothing.
 fn names_alone(properties: ValueRef<'_>) -> Document {
     let names = properties.as_document().into_iter().flat_map(bson::DocumentRef::iter);
     names.map(|(name, _)| (name, Value::Document(Document::new()))).collect()

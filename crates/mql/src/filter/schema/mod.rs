@@ -1,4 +1,4 @@
-//! `$jsonSchema`: what a document has to look like.
+//! `$jsonSchema`: validation of documents.
 //!
 //! The draft 4 of JSON Schema without references, formats and defaults, with `bsonType` for the types that JSON has not. A rule
 //! about values of one type says nothing about the others: `minimum` lets every string through.
@@ -11,12 +11,12 @@ use bson::{DocumentRef, Value, ValueRef};
 
 pub(super) use explain::explain_schema;
 
-use super::matching::Asking;
+use super::matching::MatchContext;
 use super::node::TypeSet;
-use super::pattern::{Pattern, PatternRoom};
 use crate::error::Result;
+use crate::regex::{Pattern, PatternBudget};
 
-/// A schema, ready to be asked.
+/// A parsed schema.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     rules: Vec<Rule>,
@@ -82,12 +82,12 @@ enum Rest {
 
 impl Schema {
     /// Reads a schema.
-    pub(super) fn parse(schema: ValueRef<'_>, patterns: &PatternRoom) -> Result<Schema> {
+    pub(super) fn parse(schema: ValueRef<'_>, patterns: &PatternBudget) -> Result<Schema> {
         parse::schema(schema, patterns)
     }
 
-    /// Whether a document is as the schema wants it.
-    pub(super) fn matches(&self, document: DocumentRef<'_>, asking: Asking<'_>) -> Result<bool> {
-        self.accepts(ValueRef::Document(document), asking.context)
+    /// Returns whether a document is as the schema wants it.
+    pub(super) fn matches(&self, document: DocumentRef<'_>, matching: MatchContext<'_>) -> Result<bool> {
+        self.accepts(ValueRef::Document(document), matching.context)
     }
 }

@@ -5,18 +5,18 @@ use bson::{DocumentRef, Kind, ValueRef};
 use super::{Fields, Rest, Rule, Schema};
 use crate::error::{Error, Result};
 use crate::filter::node::TypeSet;
-use crate::filter::numbers::integer;
-use crate::filter::pattern::{Pattern, PatternRoom};
 use crate::filter::types::type_set;
+use crate::numbers::integer;
+use crate::regex::{Pattern, PatternBudget};
 
-/// Keywords of JSON Schema that mean nothing here.
+/// Keywords of JSON Schema that are not supported.
 const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "format", "id"];
 
 /// Keywords of client-side encryption, which the server cannot check.
 const ENCRYPTION: [&str; 2] = ["encrypt", "encryptMetadata"];
 
 /// Reads a schema.
-pub(super) fn schema(schema: ValueRef<'_>, patterns: &PatternRoom) -> Result<Schema> {
+pub(super) fn schema(schema: ValueRef<'_>, patterns: &PatternBudget) -> Result<Schema> {
     let Some(schema) = schema.as_document() else {
         return Err(Error::type_mismatch("$jsonSchema must be an object"));
     };
@@ -25,7 +25,7 @@ pub(super) fn schema(schema: ValueRef<'_>, patterns: &PatternRoom) -> Result<Sch
 
 struct Parser<'a> {
     schema: DocumentRef<'a>,
-    patterns: &'a PatternRoom,
+    patterns: &'a PatternBudget,
     rules: Vec<Rule>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
                 text(keyword, value)?;
                 return Ok(());
             }
-            // Read together below, because they mean something only together.
+            // Parsed together below, because they only have a meaning together.
             "uniqueItems"
             | "minimum"
             | "maximum"
@@ -216,7 +216,7 @@ fn length(keyword: &str, value: ValueRef<'_>) -> Result<u64> {
     })
 }
 
-fn nested(keyword: &str, value: ValueRef<'_>, patterns: &PatternRoom) -> Result<Schema> {
+fn nested(keyword: &str, value: ValueRef<'_>, patterns: &PatternBudget) -> Result<Schema> {
     match value {
         ValueRef::Document(_) => schema(value, patterns),
         other => Err(Error::type_mismatch(format!(
@@ -226,7 +226,7 @@ fn nested(keyword: &str, value: ValueRef<'_>, patterns: &PatternRoom) -> Result<
     }
 }
 
-fn schemas(keyword: &str, value: ValueRef<'_>, patterns: &PatternRoom) -> Result<Vec<Schema>> {
+fn schemas(keyword: &str, value: ValueRef<'_>, patterns: &PatternBudget) -> Result<Vec<Schema>> {
     let items = value.as_array().ok_or_else(|| wrong_type(keyword, "an array", value))?;
     if items.is_empty() {
         return Err(Error::bad_value(format!("$jsonSchema keyword '{keyword}' must be a non-empty array")));
@@ -271,7 +271,7 @@ fn divisor(value: ValueRef<'_>) -> Result<bson::Value> {
     Ok(value.to_value())
 }
 
-fn rest(schema: DocumentRef<'_>, keyword: &str, patterns: &PatternRoom) -> Result<Rest> {
+fn rest(schema: DocumentRef<'_>, keyword: &str, patterns: &PatternBudget) -> Result<Rest> {
     match schema.get(keyword) {
         None | Some(ValueRef::Bool(true)) => Ok(Rest::Anything),
         Some(ValueRef::Bool(false)) => Ok(Rest::Nothing),

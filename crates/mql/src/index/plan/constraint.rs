@@ -1,4 +1,4 @@
-//! What a filter says about one field of an index.
+//! The constraint of a filter on one field of an index.
 //!
 //! A constraint is a set of keys of which every matching document has at least one. Two such sets on one field may be met by
 //! two different items of an array, so they are only cut with each other where the index has never seen an array; otherwise
@@ -34,8 +34,8 @@ pub(super) struct Group {
 }
 
 impl Constraint {
-    /// Whether one key meets both constraints wherever a document does: one `$elemMatch` asks for both, at the last array
-    /// that the two fields may lead through together.
+    /// Returns `true` if one key meets both constraints wherever a document does: one `$elemMatch` asks for both, at the
+    /// last array that the two fields may lead through together.
     pub(super) fn joins(&self, other: &Constraint, common_names: usize) -> bool {
         self.groups.iter().any(|group| group.depth >= common_names && other.groups.contains(group))
     }
@@ -63,7 +63,7 @@ impl Field<'_> {
         own == path.components()
     }
 
-    /// What a condition says about the field; `None` if nothing.
+    /// Returns what a condition says about the field; `None` if nothing.
     pub(super) fn constraint(self, node: &Node) -> Option<Constraint> {
         match node {
             Node::And(nodes) => self.all(nodes.iter()),
@@ -79,7 +79,7 @@ impl Field<'_> {
         }
     }
 
-    /// What several conditions say that all have to hold.
+    /// Returns what several conditions say that all have to hold.
     pub(super) fn all<'n>(self, nodes: impl Iterator<Item = &'n Node>) -> Option<Constraint> {
         let found: Vec<Option<Constraint>> = nodes.map(|node| self.constraint(node)).collect();
         let count = found.len();
@@ -132,15 +132,16 @@ impl Field<'_> {
         Some(Constraint { exact, present: !keys.missing, groups: Vec::new(), set: keys.set })
     }
 
-    /// Whether keys of this set always stand for a value that is there as it looks: the key of an empty array is that of
-    /// undefined, and below an array null may stand for an item without any fields.
+    /// Returns `true` if keys of this set always stand for a value that is there as it looks: the key of an empty array is
+    /// that of undefined, and below an array null may stand for an item without any fields.
     fn is_certain(self, set: &Set) -> bool {
         use bson::Kind;
         !set.meets(&Set::class(Kind::Undefined))
             && (self.path.len() == 1 || !set.meets(&Set::class(Kind::Null)))
     }
 
-    /// What must not hold leaves all keys but those that would make it hold: every document in the index has one.
+    /// Returns the constraint of a negation: all keys but those of the negated condition. Every document in the index
+    /// has a key.
     fn negated(self, node: &Node) -> Option<Constraint> {
         let Node::Field { path, test } = node else {
             return match node {
@@ -179,7 +180,7 @@ impl Field<'_> {
     }
 }
 
-/// The constraints of those `$elemMatch` among these that another constraint is from.
+/// Returns the constraints of those `$elemMatch` among these that another constraint is from.
 pub(super) fn of_groups<'n>(
     field: Field<'_>,
     nodes: impl Iterator<Item = &'n Node>,

@@ -6,7 +6,7 @@ use super::Available;
 use crate::error::{Error, Result};
 use crate::sort::{Direction, Sort};
 
-/// What a client wants to be used.
+/// The index that a client requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Hint {
     /// No index: documents as they come.
@@ -32,7 +32,7 @@ impl Hint {
         }
     }
 
-    /// Which of the indexes is meant.
+    /// Returns which of the indexes is meant.
     pub(super) fn find(&self, indexes: &[Available<'_>]) -> Result<usize> {
         let found = match self {
             Hint::Natural(_) => None,
@@ -50,7 +50,7 @@ impl Hint {
     }
 }
 
-/// The index is there, but cannot answer the filter.
+/// Returns the error for an index that exists but cannot answer the filter.
 pub(super) fn unusable() -> Error {
     Error::bad_value("planner returned error: the index that the hint names cannot answer this query")
 }

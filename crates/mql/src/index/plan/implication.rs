@@ -7,7 +7,7 @@ use super::values::Reader;
 use crate::filter::{Node, Test};
 use crate::path::FieldPath;
 
-/// Whether every document that passes all these conditions passes `partial`.
+/// Returns `true` if every document that passes all these conditions passes `partial`.
 pub(super) fn all_imply(conditions: &[&Node], partial: &Node, reader: Reader<'_>) -> bool {
     let one_implies = || conditions.iter().any(|condition| implies(condition, partial, reader));
     match partial {
@@ -20,7 +20,7 @@ pub(super) fn all_imply(conditions: &[&Node], partial: &Node, reader: Reader<'_>
     }
 }
 
-/// Whether every document that passes `filter` passes `partial`.
+/// Returns `true` if every document that passes `filter` passes `partial`.
 fn implies(filter: &Node, partial: &Node, reader: Reader<'_>) -> bool {
     match partial {
         Node::True => true,

@@ -1,6 +1,6 @@
 //! Which indexes can answer a filter and serve a sort, and with which spans of their keys.
 //!
-//! A candidate finds every matching document, and may find others: whoever uses it asks the filter again, unless the
+//! A candidate finds every matching document, and may find others: the executor checks the filter again, unless the
 //! candidate is [`exact`](Candidate::exact). A document may be met more than once and counts once, at its first place.
 //!
 //! ```text
@@ -48,7 +48,7 @@ pub struct Span {
     pub upper: Vec<u8>,
 }
 
-/// A way to answer a filter.
+/// An index scan that can answer a filter.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// Which of the indexes.
@@ -71,8 +71,8 @@ pub struct Candidate {
     pub bounds: Document,
 }
 
-/// All indexes that can help, the most promising first. With a hint that names an index, that one alone; with one that says
-/// `$natural`, none.
+/// Returns all indexes that can help, the most promising first. With a hint that names an index, that one alone; with one
+/// that says `$natural`, none.
 pub fn plan(
     filter: &Filter,
     sort: Option<&Sort>,

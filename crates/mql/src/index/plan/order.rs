@@ -13,7 +13,7 @@ use crate::path::FieldPath;
 use crate::sort::Direction;
 
 impl Planner<'_> {
-    /// The direction in which to read for the order of the sort; `None` if the index does not serve it.
+    /// Returns the direction in which to read for the order of the sort; `None` if the index does not serve it.
     pub(super) fn order(&self, narrowed: &[Narrowed<'_>], builder: &Builder) -> Option<Direction> {
         let sort = self.sort?;
         let strings_agree = self.spec().collation() == self.collation;
@@ -58,7 +58,7 @@ impl Planner<'_> {
         Some(if forward.unwrap_or(true) { Direction::Ascending } else { Direction::Descending })
     }
 
-    /// Whether all keys of a document are within the spans, as far as fields below the same array are concerned.
+    /// Returns `true` if all keys of a document are within the spans, as far as fields below the same array are concerned.
     fn keeps_all_keys(&self, narrowed: &[Narrowed<'_>], path: &FieldPath) -> bool {
         !self.index.multikey
             || narrowed

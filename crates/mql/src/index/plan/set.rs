@@ -44,7 +44,7 @@ impl Edge {
     }
 }
 
-/// The first bytes behind all that begin with these. Keys never consist of FF alone.
+/// Returns the first bytes behind all that begin with these. Keys never consist of FF alone.
 pub(super) fn raised(bytes: &[u8]) -> Vec<u8> {
     let kept = bytes.iter().rposition(|byte| *byte != 0xFF).map_or(0, |at| at + 1);
     let mut raised = bytes[..kept].to_vec();
@@ -108,7 +108,7 @@ impl Set {
         &self.0
     }
 
-    /// How many values there are, if there are only single ones.
+    /// Returns the number of values, if there are only single ones.
     pub(super) fn points(&self) -> Option<usize> {
         self.0.iter().all(|interval| interval.point).then_some(self.0.len())
     }
@@ -120,7 +120,7 @@ impl Set {
         Set(vec![Interval { lower, upper, point: false }])
     }
 
-    /// One value.
+    /// Returns one value.
     pub(super) fn point(value: ValueRef<'_>, collation: &Collation) -> Set {
         let mut key = Vec::new();
         encode_key(value, collation, &mut key);
@@ -132,7 +132,7 @@ impl Set {
         }])
     }
 
-    /// All values of the class of a type.
+    /// Returns all values of the class of a type.
     pub(super) fn class(kind: Kind) -> Set {
         let (first, last) = class_texts(kind);
         let class = class_byte(kind);
@@ -140,7 +140,7 @@ impl Set {
         Set::between(Edge::new(vec![class], first, false), Edge::new(vec![class + 1], last, closed))
     }
 
-    /// All values that are less than a value, or equal to it.
+    /// Returns all values that are less than a value, or equal to it.
     pub(super) fn up_to(value: ValueRef<'_>, collation: &Collation, or_equal: bool) -> Set {
         let (key, extent) = key_of(value, collation);
         let text = shell_text(value);
@@ -151,7 +151,7 @@ impl Set {
         Set::between(Edge::new(vec![FIRST], "MinKey", false), upper)
     }
 
-    /// All values that are greater than a value, or equal to it.
+    /// Returns all values that are greater than a value, or equal to it.
     pub(super) fn down_to(value: ValueRef<'_>, collation: &Collation, or_equal: bool) -> Set {
         let (key, extent) = key_of(value, collation);
         let text = shell_text(value);
@@ -162,7 +162,7 @@ impl Set {
         Set::between(lower, Edge::new(vec![LAST], "MaxKey", true))
     }
 
-    /// All strings that begin with a text, by their bytes.
+    /// Returns all strings that begin with a text, by their bytes.
     pub(super) fn beginning_with(prefix: &str) -> Set {
         let mut key = Vec::new();
         // Without the two zeros at its end the key is what the keys of all these strings begin with.
@@ -225,8 +225,8 @@ impl Set {
         Set(both)
     }
 
-    /// What is in all of these, the most telling first; and whether all were taken into account, which stops when it becomes
-    /// too much work.
+    /// Returns what is in all of these, the most telling first; and whether all were taken into account, which stops when it
+    /// becomes too much work.
     pub(super) fn intersection_of(mut sets: Vec<Set>) -> (Set, bool) {
         sets.sort_by_key(Set::rank);
         let mut work = 0;
@@ -261,7 +261,7 @@ impl Set {
         !self.meets(&other.complement())
     }
 
-    /// How well it narrows a search: less is better.
+    /// Returns how well it narrows a search: less is better.
     pub(super) fn rank(&self) -> usize {
         const WIDE: usize = 1 << 40;
         match self.points() {
@@ -277,7 +277,7 @@ impl Set {
     }
 }
 
-/// The key of a value for an edge that others are compared with: one that was cut is only good for its beginning.
+/// Returns the key of a value for an edge that others are compared with: one that was cut is only good for its beginning.
 fn key_of(value: ValueRef<'_>, collation: &Collation) -> (Vec<u8>, Extent) {
     let mut key = Vec::new();
     let extent = encode_key(value, collation, &mut key);
@@ -285,7 +285,7 @@ fn key_of(value: ValueRef<'_>, collation: &Collation) -> (Vec<u8>, Extent) {
     (key, extent)
 }
 
-/// The first value of a class, and the last or the one behind it.
+/// Returns the first value of a class, and the last or the one behind it.
 fn class_texts(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::MinKey => ("MinKey", "MinKey"),

@@ -17,7 +17,7 @@ use crate::sort::Direction;
 const SPANS_MAX: usize = 10_000;
 
 /// A candidate, and whether matching documents are sure to have one of the fields.
-pub(super) struct Found {
+pub(super) struct PlannedCandidate {
     pub(super) candidate: Candidate,
     pub(super) present: bool,
 }
@@ -36,7 +36,7 @@ impl<'p> Planner<'p> {
         Field { path: &part.path, within: 0, reader: self.reader(), multikey: self.index.multikey }
     }
 
-    /// What the filter says about each part, as far as it can be said of all of them together.
+    /// Returns what the filter says about each part, as far as it can be said of all of them together.
     pub(super) fn narrowed(&self) -> Vec<Narrowed<'p>> {
         let mut narrowed: Vec<Narrowed<'p>> = Vec::new();
         for part in &self.spec().parts {
@@ -55,8 +55,8 @@ impl<'p> Planner<'p> {
         narrowed
     }
 
-    /// What is said of a field together with what is said of the fields before it: fields below one array stand in one key
-    /// only if they are in one item.
+    /// Returns what is said of a field together with what is said of the fields before it: fields below one array stand in
+    /// one key only if they are in one item.
     fn joined(
         &self,
         field: Field<'_>,
@@ -78,8 +78,9 @@ impl<'p> Planner<'p> {
             .find(|found| earlier.iter().all(|(known, names)| found.joins(known, *names)))
     }
 
-    /// The candidate of an index with ordinary and hashed parts. `pieces` stand in the place of a part of another kind.
-    pub(super) fn ordinary(&self, pieces: &[Pieces]) -> Found {
+    /// Returns the candidate of an index with ordinary and hashed parts. `pieces` stand in the place of a part of another
+    /// kind.
+    pub(super) fn ordinary(&self, pieces: &[Pieces]) -> PlannedCandidate {
         let narrowed = self.narrowed();
         let present =
             narrowed.iter().any(|field| field.constraint.as_ref().is_some_and(|found| found.present));
@@ -112,10 +113,10 @@ impl<'p> Planner<'p> {
             bounds: bounds(&narrowed, builder.fields_used),
             spans: if nothing { Vec::new() } else { merged(builder.spans()) },
         };
-        Found { candidate, present: present || nothing }
+        PlannedCandidate { candidate, present: present || nothing }
     }
 
-    /// Whether all that the filter says went into the spans, and they say no less.
+    /// Returns `true` if all that the filter says went into the spans, and they say no less.
     fn is_exact(&self, narrowed: &[Narrowed<'_>], fields_used: usize) -> bool {
         let used = &narrowed[..fields_used];
         self.conditions().all(|condition| {
@@ -130,7 +131,7 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// How many names two paths have in common before one of them ends.
+/// Returns how many names two paths have in common before one of them ends.
 fn common(one: &FieldPath, other: &FieldPath) -> usize {
     one.components().iter().zip(other.components()).take_while(|(one, other)| one == other).count()
 }
@@ -142,7 +143,7 @@ fn ascending(set: &Set) -> Pieces {
         .collect()
 }
 
-/// Every byte turned: what was before an edge is behind its turned bytes.
+/// Returns every byte turned: what was before an edge is behind its turned bytes.
 fn descending(set: &Set) -> Pieces {
     let turned = |bytes: &[u8]| bytes.iter().map(|byte| !byte).collect::<Vec<u8>>();
     let piece = |interval: &Interval| {

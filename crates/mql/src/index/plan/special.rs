@@ -15,7 +15,8 @@ use crate::sort::Direction;
 const WILDCARD_PATHS_MAX: usize = 64;
 
 impl Planner<'_> {
-    /// A wildcard index answers conditions on one path, if it has all there is to find at it.
+    /// Returns the candidate of a wildcard index, which answers conditions on one path if it indexes everything at
+    /// it.
     pub(super) fn wildcard(&self) -> Option<Candidate> {
         let rules = self.spec().wildcard.as_ref()?;
         let mut paths = Vec::new();
@@ -66,7 +67,7 @@ impl Planner<'_> {
         })
     }
 
-    /// A text or geographic index answers a filter that has such a condition on its field.
+    /// Returns the candidate of a text or geographic index for a filter with such a condition on its field.
     pub(super) fn special(&self) -> Option<Candidate> {
         let spec = self.spec();
         let pieces = if spec.text.is_some() {
@@ -94,7 +95,7 @@ impl Planner<'_> {
         (candidate.fields_used > leading).then_some(candidate)
     }
 
-    /// The spans of the first geographic field, the only one that is in the key.
+    /// Returns the spans of the first geographic field, the only one that is in the key.
     fn places(&self) -> Option<Vec<Pieces>> {
         let part = self.spec().parts.iter().find(|part| part.kind == PartKind::Sphere)?;
         let boxes = self.conditions().find_map(|node| match node {
@@ -106,7 +107,8 @@ impl Planner<'_> {
     }
 }
 
-/// Whether keys of single values can answer: documents and arrays have none of their own, and what is missing has no key.
+/// Returns `true` if keys of single values can answer: documents and arrays have none of their own, and what is missing has
+/// no key.
 fn is_answerable(constraint: &Constraint) -> bool {
     use bson::Kind;
     let hidden =

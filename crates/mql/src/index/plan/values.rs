@@ -33,7 +33,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether the index orders a value as the filter compares it.
+    /// Returns `true` if the index orders a value as the filter compares it.
     fn agrees_on(self, value: &Value) -> bool {
         let has_text = matches!(
             value,
@@ -46,7 +46,7 @@ impl Reader<'_> {
         !has_text || self.index == self.query
     }
 
-    /// The values that pass a test; `None` if nothing is known.
+    /// Returns the values that pass a test; `None` if nothing is known.
     pub(super) fn leaves(self, test: &Test) -> Option<Leaves> {
         Some(match test {
             Test::Compare(comparison, operand) => self.compared(*comparison, operand),
@@ -130,7 +130,7 @@ impl Reader<'_> {
         Set::union([strings, Set::point(itself.view(), &Collation::simple())])
     }
 
-    /// The items of an array that pass conditions on the item itself. The paths in the node are empty.
+    /// Returns the items of an array that pass conditions on the item itself. The paths in the node are empty.
     pub(super) fn items(self, node: &Node) -> Set {
         self.item_leaves(node).set
     }
@@ -162,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The keys that a document has one of if something at the path passes the test; `None` if nothing is known.
+    /// Returns the keys that a document has one of if something at the path passes the test; `None` if nothing is known.
     ///
     /// A key stands for a value or for an item of an array, so where an array as a whole may be what passes, only equality
     /// helps: an array that equals another begins with the same item.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::expression::number::Sum;
 use crate::pipeline::row::Row;
 use crate::pipeline::settings::Formula;
-use crate::pipeline::text::{text, whole_number};
+use crate::pipeline::values::{text, whole_number};
 use crate::sort::{Sort, SortKey};
 
 pub(crate) use parse::{is_accumulator, parse_fields};
@@ -30,7 +30,7 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
-    /// Whether how many values are kept depends on the group.
+    /// Returns `true` if how many values are kept depends on the group.
     pub(crate) fn asks_the_group(&self) -> bool {
         match &self.kind {
             Kind::Several { n, .. } | Kind::Ranked { n: Some(n), .. } => n.constant().is_none(),
@@ -88,7 +88,7 @@ pub(crate) enum Input {
 }
 
 impl Accumulator {
-    /// What a row brings.
+    /// Returns what a row brings.
     pub(crate) fn input(&self, row: &Row, context: &Context) -> Result<Input> {
         let value = self.input.of_row(row, context)?;
         match &self.kind {
@@ -139,7 +139,7 @@ impl Accumulator {
     }
 }
 
-/// The number of values to keep, which may depend on the group alone.
+/// Returns the number of values to keep, which may depend on the group alone.
 fn how_many(n: &Formula, group: &Value, context: &Context) -> Result<usize> {
     let empty = Document::new();
     let root: DocumentRef<'_> = group.as_document().unwrap_or(&empty).view();

@@ -6,11 +6,11 @@ use bson::{DocumentRef, ValueRef};
 
 use super::{Accumulator, Deviation, End, Kind, Several};
 use crate::error::{Code, Error, Result};
-use crate::pipeline::settings::{Formula, Given, Surroundings};
-use crate::pipeline::text::{as_double, text, type_name};
+use crate::pipeline::settings::{Formula, Given, PipelineContext};
+use crate::pipeline::values::{as_double, text, type_name};
 use crate::sort::Sort;
 
-/// Whether there is an accumulator of that name.
+/// Returns `true` if there is an accumulator of that name.
 pub(crate) fn is_accumulator(name: &str) -> bool {
     simple(name).is_some()
         || several(name).is_some()
@@ -54,12 +54,12 @@ fn ranked(name: &str) -> Option<End> {
 }
 
 impl Accumulator {
-    /// A count of rows.
-    pub(crate) fn count(around: &Surroundings) -> Accumulator {
+    /// Returns a count of rows.
+    pub(crate) fn count(around: &PipelineContext) -> Accumulator {
         Accumulator::of(Kind::Sum, around.constant(1), around)
     }
 
-    fn of(kind: Kind, input: Formula, around: &Surroundings) -> Accumulator {
+    fn of(kind: Kind, input: Formula, around: &PipelineContext) -> Accumulator {
         Accumulator { kind, input, collation: around.collation().clone() }
     }
 
@@ -67,7 +67,7 @@ impl Accumulator {
     pub(crate) fn parse_field(
         field: &str,
         value: ValueRef<'_>,
-        around: &Surroundings,
+        around: &PipelineContext,
     ) -> Result<Accumulator> {
         let ValueRef::Document(document) = value else {
             let message = format!("The field '{field}' must be an accumulator object");
@@ -90,7 +90,7 @@ impl Accumulator {
     }
 
     /// Reads one accumulator.
-    pub(crate) fn parse(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Result<Accumulator> {
+    pub(crate) fn parse(name: &str, argument: ValueRef<'_>, around: &PipelineContext) -> Result<Accumulator> {
         if let Some(kind) = simple(name) {
             if matches!(argument, ValueRef::Array(_)) {
                 return Err(Error::location(40237, format!("The {name} accumulator is a unary operator")));
@@ -125,7 +125,7 @@ type Refusals = [i32; 3];
 const NUMBERED: Refusals = [5_787_801, 5_787_901, 5_787_906];
 const RANKED: Refusals = [5_788_001, 5_788_002, 5_788_003];
 
-/// The arguments of these names, all of them and no other.
+/// Returns the arguments of these names, all of them and no other.
 fn arguments<'a, const N: usize>(
     operator: &str,
     argument: ValueRef<'a>,
@@ -148,7 +148,12 @@ fn arguments<'a, const N: usize>(
     Ok(found)
 }
 
-fn parse_ranked(name: &str, argument: ValueRef<'_>, end: End, around: &Surroundings) -> Result<Accumulator> {
+fn parse_ranked(
+    name: &str,
+    argument: ValueRef<'_>,
+    end: End,
+    around: &PipelineContext,
+) -> Result<Accumulator> {
     let (output, sort, n) = if name.ends_with('N') {
         let [n, output, sort] = arguments(name, argument, ["n", "output", "sortBy"], RANKED)?;
         (output, sort, Some(around.formula(n)?))
@@ -163,7 +168,7 @@ fn parse_ranked(name: &str, argument: ValueRef<'_>, end: End, around: &Surroundi
     Ok(Accumulator::of(Kind::Ranked { sort, end, n }, around.formula(output)?, around))
 }
 
-fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Result<Accumulator> {
+fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &PipelineContext) -> Result<Accumulator> {
     let ValueRef::Document(document) = argument else {
         let message = format!("specification must be an object; found {name} :{}", text(argument));
         return Err(Error::location(7_436_200, message));
@@ -192,7 +197,7 @@ fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &Surroundings) 
     Ok(Accumulator::of(Kind::Percentiles { of, single }, input, around))
 }
 
-fn shares(written: ValueRef<'_>, around: &Surroundings) -> Result<Vec<f64>> {
+fn shares(written: ValueRef<'_>, around: &PipelineContext) -> Result<Vec<f64>> {
     let p = match around.given(written)? {
         Given::Value(p) => p,
         // A pipeline without the values is checked and not run: any share will do.
@@ -230,7 +235,7 @@ fn shares(written: ValueRef<'_>, around: &Surroundings) -> Result<Vec<f64>> {
 /// Reads the fields of a group beside its `_id`.
 pub(crate) fn parse_fields(
     fields: DocumentRef<'_>,
-    around: &Surroundings,
+    around: &PipelineContext,
 ) -> Result<Vec<(String, Accumulator)>> {
     fields
         .iter()

@@ -10,7 +10,7 @@ use super::{Deviation, Input};
 use crate::error::{Error, Result};
 use crate::expression::number::{Number, Sum};
 use crate::pipeline::row::value_bytes;
-use crate::pipeline::text::{as_double, key_of, text};
+use crate::pipeline::values::{as_double, key_of, text};
 use crate::sort::{Sort, SortKey};
 
 /// A running count of one accumulator.
@@ -151,7 +151,7 @@ impl Tally {
         Ok(0)
     }
 
-    /// What was counted.
+    /// Returns what was counted.
     pub(crate) fn into_value(self) -> Value {
         match self {
             Tally::List(values)
@@ -166,7 +166,7 @@ impl Tally {
         }
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     pub(crate) fn value(&self) -> Value {
         match self {
             Tally::Sum(total) => total.total().into(),
@@ -267,7 +267,7 @@ fn merge(merged: &mut Document, value: Value) -> Result<usize> {
     }
 }
 
-/// The smallest value that at least such a share of all values does not exceed.
+/// Returns the smallest value that at least such a share of all values does not exceed.
 fn percentiles(of: &[f64], single: bool, values: &[f64]) -> Value {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -8,9 +8,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::accumulator::{Accumulator, parse_fields};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::settings::{Formula, PipelineContext};
 use crate::pipeline::stages::group::{Group, Key};
-use crate::pipeline::text::{text, type_name};
+use crate::pipeline::values::{text, type_name};
 
 /// The buckets and what is put into them.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// The bucket of a row: its lower boundary, or the default.
+    /// Returns the bucket of a row: its lower boundary, or the default.
     pub(crate) fn of_row(&self, row: &Row, context: &Context) -> Result<Value> {
         let value = self.by.of_row(row, context)?;
         let not_above = |boundary: &Value| match &value {
@@ -41,12 +41,12 @@ impl Buckets {
     }
 }
 
-/// What is counted of each bucket unless the request says otherwise.
+/// Returns what is counted of each bucket unless the request says otherwise.
 pub(crate) fn parse_output(
     stage: &str,
     code: i32,
     output: Option<ValueRef<'_>>,
-    around: &Surroundings,
+    around: &PipelineContext,
 ) -> Result<Vec<(String, Accumulator)>> {
     match output {
         None => Ok(vec![("count".to_owned(), Accumulator::count(around))]),
@@ -59,12 +59,12 @@ pub(crate) fn parse_output(
     }
 }
 
-/// What buckets are made of must depend on the document.
+/// Returns what buckets are made of must depend on the document.
 pub(crate) fn parse_group_by(
     stage: &str,
     code: i32,
     by: ValueRef<'_>,
-    around: &Surroundings,
+    around: &PipelineContext,
 ) -> Result<Formula> {
     let path = by.as_str().is_some_and(|text| text.starts_with('$'));
     let operator = by
@@ -81,7 +81,7 @@ pub(crate) fn parse_group_by(
 }
 
 /// Reads `$bucket`: the group it is short for; the sort by `_id` follows it.
-pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Group> {
+pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Group> {
     let ValueRef::Document(document) = argument else {
         let message =
             format!("Argument to $bucket stage must be an object, but found type: {}.", type_name(argument));
@@ -114,7 +114,7 @@ pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Gro
     Ok(Group::new("$bucket", Key::Bucket(buckets), fields, around))
 }
 
-fn constant(field: &str, code: i32, value: ValueRef<'_>, around: &Surroundings) -> Result<Value> {
+fn constant(field: &str, code: i32, value: ValueRef<'_>, around: &PipelineContext) -> Result<Value> {
     let formula = around.formula(value)?;
     formula.constant().ok_or_else(|| {
         let shown = text(value);
@@ -124,7 +124,7 @@ fn constant(field: &str, code: i32, value: ValueRef<'_>, around: &Surroundings) 
     })
 }
 
-fn parse_boundaries(value: ValueRef<'_>, around: &Surroundings) -> Result<Vec<Value>> {
+fn parse_boundaries(value: ValueRef<'_>, around: &PipelineContext) -> Result<Vec<Value>> {
     let ValueRef::Array(items) = value else {
         let message =
             format!("The $bucket 'boundaries' field must be an array, but found type: {}.", type_name(value));

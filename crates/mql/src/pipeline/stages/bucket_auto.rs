@@ -11,11 +11,11 @@ use super::bucket::{parse_group_by, parse_output};
 use super::granularity::Granularity;
 use crate::error::{Error, Result};
 use crate::pipeline::accumulator::{Accumulator, Tally};
-use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
+use crate::pipeline::chain::{Blocking, BlockingStep, ExecutionContext, Step};
 use crate::pipeline::memory::Memory;
 use crate::pipeline::row::{Row, value_bytes};
-use crate::pipeline::settings::{Formula, Surroundings};
-use crate::pipeline::text::{as_double, text, type_name, whole_number};
+use crate::pipeline::settings::{Formula, PipelineContext};
+use crate::pipeline::values::{as_double, text, type_name, whole_number};
 
 /// A `$bucketAuto` as parsed.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct BucketAuto {
 }
 
 impl BucketAuto {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<BucketAuto> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<BucketAuto> {
         let ValueRef::Document(document) = argument else {
             let message = format!(
                 "The argument to $bucketAuto must be an object, but found type: {}.",
@@ -71,7 +71,7 @@ impl BucketAuto {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        BlockingStep::step(Bucketing {
+        BlockingStep::step(BucketAutoStep {
             stage: Arc::clone(self),
             entries: Vec::new(),
             sorted: None,
@@ -105,7 +105,7 @@ fn read_buckets(value: ValueRef<'_>) -> Result<usize> {
     })
 }
 
-struct Bucketing {
+struct BucketAutoStep {
     stage: Arc<BucketAuto>,
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
@@ -141,20 +141,20 @@ impl Bucket {
     }
 }
 
-impl Blocking for Bucketing {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        let value = self.stage.by.of_row(&row, world.context)?.unwrap_or(Value::Null);
+impl Blocking for BucketAutoStep {
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        let value = self.stage.by.of_row(&row, execution.context)?.unwrap_or(Value::Null);
         if self.stage.granularity.is_some() {
             check_rounded(&value)?;
         }
-        self.memory.take(row.bytes() + value_bytes(value.view()), world.context)?;
+        self.memory.take(row.bytes() + value_bytes(value.view()), execution.context)?;
         self.entries.push(Entry { value, place: self.entries.len(), row });
         Ok(())
     }
 
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         if self.sorted.is_none() {
-            self.sort(world)?;
+            self.sort(execution)?;
         }
         let stage = Arc::clone(&self.stage);
         let Some(first) = self.sorted.as_mut().and_then(Iterator::next) else { return Ok(None) };
@@ -170,7 +170,7 @@ impl Blocking for Bucketing {
         }
         self.close(&mut bucket);
         let before = self.memory.used();
-        let tallies = self.count(&mut bucket.rows, world)?;
+        let tallies = self.count(&mut bucket.rows, execution)?;
         // The bucket is given with what it has counted.
         self.memory.give_back(self.memory.used() - before);
         let id = Document::new().with("min", bucket.least).with("max", bucket.most);
@@ -189,11 +189,11 @@ impl Blocking for Bucketing {
     }
 }
 
-impl Bucketing {
-    fn sort(&mut self, world: &World<'_>) -> Result<()> {
+impl BucketAutoStep {
+    fn sort(&mut self, execution: &ExecutionContext<'_>) -> Result<()> {
         let mut entries = std::mem::take(&mut self.entries);
         let count = entries.len();
-        world.context.spend(count as u64 * u64::from(count.max(1).ilog2()))?;
+        execution.context.spend(count as u64 * u64::from(count.max(1).ilog2()))?;
         let collation = &self.stage.collation;
         entries.sort_by(|left, right| collation.compare_values(left.value.view(), right.value.view()));
         self.size = ((count as f64 / self.stage.buckets as f64).round() as usize).max(1);
@@ -202,16 +202,18 @@ impl Bucketing {
         Ok(())
     }
 
-    /// What a bucket has of its rows, counted in the order in which they came.
-    fn count(&mut self, rows: &mut [(usize, Row)], world: &World<'_>) -> Result<Vec<Tally>> {
+    /// Returns what a bucket has of its rows, counted in the order in which they came.
+    fn count(&mut self, rows: &mut [(usize, Row)], execution: &ExecutionContext<'_>) -> Result<Vec<Tally>> {
         rows.sort_unstable_by_key(|(place, _)| *place);
         let stage = Arc::clone(&self.stage);
-        let begin = |(_, accumulator): &(String, Accumulator)| accumulator.begin(&Value::Null, world.context);
+        let begin =
+            |(_, accumulator): &(String, Accumulator)| accumulator.begin(&Value::Null, execution.context);
         let mut tallies = stage.output.iter().map(begin).collect::<Result<Vec<Tally>>>()?;
         for (_, row) in rows {
-            world.context.spend(1)?;
+            execution.context.spend(1)?;
             for ((_, accumulator), tally) in stage.output.iter().zip(&mut tallies) {
-                self.memory.take(tally.add(accumulator.input(row, world.context)?)?, world.context)?;
+                self.memory
+                    .take(tally.add(accumulator.input(row, execution.context)?)?, execution.context)?;
             }
         }
         Ok(tallies)

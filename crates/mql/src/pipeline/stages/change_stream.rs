@@ -3,7 +3,7 @@
 use bson::{Document, Timestamp, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 
 /// A `$changeStream`, checked.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,12 +12,12 @@ use bson::{Collation, Document, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::number::{self, Number};
-use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
+use crate::path::FieldPath;
+use crate::pipeline::chain::{Blocking, BlockingStep, ExecutionContext, Step};
 use crate::pipeline::memory::Memory;
-use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::Surroundings;
-use crate::pipeline::text::{as_double, key_of, text, type_name, whole_number};
+use crate::pipeline::settings::PipelineContext;
+use crate::pipeline::values::{as_double, key_of, text, type_name, whole_number};
 use crate::pipeline::window::Unit;
 
 /// How many rows are made at most.
@@ -26,16 +26,16 @@ const GENERATED_MAX: usize = 500_000;
 /// A `$densify` as parsed.
 #[derive(Debug)]
 pub(crate) struct Densify {
-    field: Path,
-    partition: Vec<Path>,
-    step: Pace,
+    field: FieldPath,
+    partition: Vec<FieldPath>,
+    step: StepSize,
     bounds: Bounds,
     collation: Collation,
 }
 
 /// How far it is from one value to the next.
 #[derive(Debug, Clone, Copy)]
-enum Pace {
+enum StepSize {
     Number(Number),
     Time(Unit, i64),
 }
@@ -50,7 +50,7 @@ enum Bounds {
 }
 
 impl Densify {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Densify> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Densify> {
         let ValueRef::Document(document) = argument else {
             let kind = type_name(argument);
             let message = format!("The $densify stage specification must be an object, found {kind}");
@@ -70,7 +70,9 @@ impl Densify {
             None => Vec::new(),
             Some(ValueRef::Array(items)) => items
                 .iter()
-                .map(|item| Path::parse(item.as_str().ok_or_else(|| missing("partitionByFields"))?))
+                .map(|item| {
+                    FieldPath::parse_aggregation(item.as_str().ok_or_else(|| missing("partitionByFields"))?)
+                })
                 .collect::<Result<Vec<_>>>()?,
             Some(_) => return Err(missing("partitionByFields")),
         };
@@ -82,12 +84,12 @@ impl Densify {
                            partitionByFields. You may have meant to specify 'full' bounds.";
             return Err(Error::location(5_733_408, message));
         }
-        let field = Path::parse(field)?;
+        let field = FieldPath::parse_aggregation(field)?;
         Ok(Densify { field, partition, step, bounds, collation: around.collation().clone() })
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        BlockingStep::step(Densifying {
+        BlockingStep::step(DensifyStep {
             densify: Arc::clone(self),
             places: HashMap::new(),
             partitions: Vec::new(),
@@ -98,13 +100,13 @@ impl Densify {
         })
     }
 
-    /// The value so many steps after another.
+    /// Returns the value so many steps after another.
     fn after(&self, from: &Value, steps: i64, context: &Context) -> Result<Value> {
         match (self.step, from) {
-            (Pace::Time(unit, amount), Value::DateTime(millis)) => {
+            (StepSize::Time(unit, amount), Value::DateTime(millis)) => {
                 Ok(Value::DateTime(unit.add(*millis, amount.saturating_mul(steps), context)?))
             }
-            (Pace::Number(step), from) => {
+            (StepSize::Number(step), from) => {
                 let distance = number::multiply(step, Number::Long(steps));
                 let distance = match (step, distance.exact_i32()) {
                     (Number::Int(_), Some(distance)) => Number::Int(distance),
@@ -113,23 +115,23 @@ impl Densify {
                 let from = Number::of(from.view()).unwrap_or(Number::Int(0));
                 Ok(number::add(from, distance).into())
             }
-            (Pace::Time(..), other) => Ok(other.clone()),
+            (StepSize::Time(..), other) => Ok(other.clone()),
         }
     }
 
     fn check(&self, value: ValueRef<'_>) -> Result<()> {
         match (self.step, value) {
-            (Pace::Number(_), number) if number.is_number() => Ok(()),
-            (Pace::Time(..), ValueRef::DateTime(_)) => Ok(()),
-            (Pace::Time(..), _) => Err(Error::location(
+            (StepSize::Number(_), number) if number.is_number() => Ok(()),
+            (StepSize::Time(..), ValueRef::DateTime(_)) => Ok(()),
+            (StepSize::Time(..), _) => Err(Error::location(
                 6_053_600,
                 "PlanExecutor error: Encountered a non-date value when step has a date unit",
             )),
-            (Pace::Number(_), ValueRef::DateTime(_)) => Err(Error::location(
+            (StepSize::Number(_), ValueRef::DateTime(_)) => Err(Error::location(
                 6_053_600,
                 "Encountered a date value where step does not have a date unit",
             )),
-            (Pace::Number(_), other) => {
+            (StepSize::Number(_), other) => {
                 let message =
                     format!("Densify field type must be numeric or a date, found {}", type_name(other));
                 Err(Error::location(5_733_201, message))
@@ -138,7 +140,7 @@ impl Densify {
     }
 }
 
-fn read_step(step: Option<ValueRef<'_>>, unit: Option<ValueRef<'_>>) -> Result<Pace> {
+fn read_step(step: Option<ValueRef<'_>>, unit: Option<ValueRef<'_>>) -> Result<StepSize> {
     let message = "the step parameter in a range statement must be a strictly positive numeric value";
     let refused = || Error::location(5_733_401, message);
     let step = step.ok_or_else(|| {
@@ -148,7 +150,7 @@ fn read_step(step: Option<ValueRef<'_>>, unit: Option<ValueRef<'_>>) -> Result<P
         return Err(refused());
     }
     match unit {
-        None => Number::of(step).map(Pace::Number).ok_or_else(refused),
+        None => Number::of(step).map(StepSize::Number).ok_or_else(refused),
         Some(unit) => {
             let unit = unit
                 .as_str()
@@ -159,12 +161,12 @@ fn read_step(step: Option<ValueRef<'_>>, unit: Option<ValueRef<'_>>) -> Result<P
                                date range";
                 Error::location(6_586_400, message)
             })?;
-            Ok(Pace::Time(unit, step))
+            Ok(StepSize::Time(unit, step))
         }
     }
 }
 
-fn read_bounds(bounds: ValueRef<'_>, step: Pace) -> Result<Bounds> {
+fn read_bounds(bounds: ValueRef<'_>, step: StepSize) -> Result<Bounds> {
     let refused = || {
         let message = "the bounds in a range statement must be the string 'full', 'partition', or an ascending \
                        array of two numbers or two dates";
@@ -181,8 +183,8 @@ fn read_bounds(bounds: ValueRef<'_>, step: Pace) -> Result<Bounds> {
                 ));
             };
             let fits = |value: ValueRef<'_>| match step {
-                Pace::Number(_) => value.is_number(),
-                Pace::Time(..) => matches!(value, ValueRef::DateTime(_)),
+                StepSize::Number(_) => value.is_number(),
+                StepSize::Time(..) => matches!(value, ValueRef::DateTime(_)),
             };
             if !fits(lower) || !fits(upper) || bson::compare(lower, upper) == Ordering::Greater {
                 return Err(refused());
@@ -199,7 +201,7 @@ struct Partition {
     rows: Vec<(Option<Value>, Row)>,
 }
 
-struct Densifying {
+struct DensifyStep {
     densify: Arc<Densify>,
     places: HashMap<Vec<u8>, usize>,
     partitions: Vec<Partition>,
@@ -210,19 +212,19 @@ struct Densifying {
     memory: Memory,
 }
 
-impl Blocking for Densifying {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        self.memory.take(row.bytes(), world.context)?;
+impl Blocking for DensifyStep {
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        self.memory.take(row.bytes(), execution.context)?;
         let mut fields = Document::new();
         let mut key = Vec::new();
         for path in &self.densify.partition {
-            let value = path.get(row.view());
+            let value = path.get_nested(row.view());
             key.extend(key_of(value.unwrap_or(ValueRef::Undefined), &self.densify.collation));
             if let Some(value) = value {
                 path.set(&mut fields, value.to_value());
             }
         }
-        let value = match self.densify.field.get(row.view()) {
+        let value = match self.densify.field.get_nested(row.view()) {
             None | Some(ValueRef::Null | ValueRef::Undefined) => None,
             Some(value) => {
                 self.densify.check(value)?;
@@ -238,9 +240,9 @@ impl Blocking for Densifying {
         Ok(())
     }
 
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         if self.given.is_none() {
-            let rows = self.densify(world)?;
+            let rows = self.densify(execution)?;
             self.all = rows.len();
             self.given = Some(rows.into_iter());
         }
@@ -259,12 +261,12 @@ impl Blocking for Densifying {
     }
 }
 
-impl Densifying {
-    fn densify(&mut self, world: &mut World<'_>) -> Result<Vec<Row>> {
+impl DensifyStep {
+    fn densify(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Vec<Row>> {
         let densify = Arc::clone(&self.densify);
         let mut partitions = std::mem::take(&mut self.partitions);
         for partition in &mut partitions {
-            world.context.spend(partition.rows.len() as u64 * 8)?;
+            execution.context.spend(partition.rows.len() as u64 * 8)?;
             partition.rows.sort_by(|(left, _), (right, _)| compare(left.as_ref(), right.as_ref()));
         }
         let ends = |partitions: &[Partition]| {
@@ -289,7 +291,7 @@ impl Densifying {
                 }
                 Bounds::Between(lower, upper) => Some((lower.clone(), upper.clone(), false)),
             };
-            self.fill(partition, own.as_ref(), &mut rows, world)?;
+            self.fill(partition, own.as_ref(), &mut rows, execution)?;
         }
         Ok(rows)
     }
@@ -300,7 +302,7 @@ impl Densifying {
         partition: Partition,
         range: Option<&(Value, Value, bool)>,
         rows: &mut Vec<Row>,
-        world: &mut World<'_>,
+        execution: &mut ExecutionContext<'_>,
     ) -> Result<()> {
         let densify = Arc::clone(&self.densify);
         let mut steps = 0;
@@ -324,7 +326,7 @@ impl Densifying {
             };
             if order == Ordering::Greater {
                 if let Some(value) = wanted {
-                    rows.push(self.generated(&partition.fields, value.clone(), world)?);
+                    rows.push(self.generated(&partition.fields, value.clone(), execution)?);
                 }
             } else if let Some((_, row)) = existing.next() {
                 rows.push(row);
@@ -333,14 +335,19 @@ impl Densifying {
                 && let Some((lower, ..)) = range
             {
                 steps += 1;
-                next = Some(densify.after(lower, steps, world.context)?);
+                next = Some(densify.after(lower, steps, execution.context)?);
                 // Further rows with the same value stay where they are.
             }
-            world.context.spend(1)?;
+            execution.context.spend(1)?;
         }
     }
 
-    fn generated(&mut self, fields: &Document, value: Value, world: &World<'_>) -> Result<Row> {
+    fn generated(
+        &mut self,
+        fields: &Document,
+        value: Value,
+        execution: &ExecutionContext<'_>,
+    ) -> Result<Row> {
         self.generated += 1;
         if self.generated > GENERATED_MAX {
             let message = format!(
@@ -352,7 +359,7 @@ impl Densifying {
         let mut document = fields.clone();
         self.densify.field.set(&mut document, value);
         let row = Row::from(document);
-        self.memory.take(row.bytes(), world.context)?;
+        self.memory.take(row.bytes(), execution.context)?;
         Ok(row)
     }
 }

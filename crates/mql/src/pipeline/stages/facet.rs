@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bson::{Document, DocumentRef, Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Chain, Flow, Outbox, Step, World};
+use crate::pipeline::chain::{Chain, ExecutionContext, Flow, Outbox, Step};
 use crate::pipeline::memory::Memory;
 use crate::pipeline::row::{Row, document_bytes};
-use crate::pipeline::rules::Place;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::rules::PipelineKind;
+use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::source::{Description, Namespace, Source};
 use crate::pipeline::stage::{Stage, parse_stages, start_stages};
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 
 /// A `$facet` as parsed.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Facet {
 }
 
 impl Facet {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Facet> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Facet> {
         let document = match argument {
             ValueRef::Document(document) if !document.is_empty() => document,
             _ => {
@@ -51,7 +51,7 @@ impl Facet {
                         })
                     })
                     .collect::<Result<_>>()?;
-                Ok((name.to_owned(), parse_stages(&stages, &inner, Place::Facet)?))
+                Ok((name.to_owned(), parse_stages(&stages, &inner, PipelineKind::Facet)?))
             })
             .collect::<Result<_>>()?;
         Ok(Facet { parts })
@@ -69,7 +69,7 @@ impl Facet {
             })
             .collect();
         let memory = Memory::with_code("$facet", Code(4_031_700));
-        Box::new(Faceting { parts, memory, outbox: Outbox::default() })
+        Box::new(FacetStep { parts, memory, outbox: Outbox::default() })
     }
 
     pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
@@ -101,7 +101,7 @@ struct Part {
     found: Vec<Value>,
 }
 
-struct Faceting {
+struct FacetStep {
     parts: Vec<Part>,
     memory: Memory,
     outbox: Outbox,
@@ -109,11 +109,11 @@ struct Faceting {
 
 impl Part {
     /// Takes what the chain has ready, until it wants more or has ended.
-    fn drain(&mut self, memory: &mut Memory, world: &mut World<'_>) -> Result<()> {
+    fn drain(&mut self, memory: &mut Memory, execution: &mut ExecutionContext<'_>) -> Result<()> {
         while !self.done {
-            match self.chain.pop(world)? {
+            match self.chain.pop(execution)? {
                 Flow::Row(row) => {
-                    memory.take(document_bytes(row.view()), world.context)?;
+                    memory.take(document_bytes(row.view()), execution.context)?;
                     self.found.push(Value::Document(row.body.into_tree()));
                 }
                 Flow::Wanting => return Ok(()),
@@ -124,25 +124,25 @@ impl Part {
     }
 }
 
-impl Step for Faceting {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+impl Step for FacetStep {
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
         for part in &mut self.parts {
-            part.drain(&mut self.memory, world)?;
+            part.drain(&mut self.memory, execution)?;
             if !part.done {
-                part.chain.push(row.clone(), world)?;
-                part.drain(&mut self.memory, world)?;
+                part.chain.push(row.clone(), execution)?;
+                part.drain(&mut self.memory, execution)?;
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, world: &mut World<'_>) -> Result<()> {
+    fn end(&mut self, execution: &mut ExecutionContext<'_>) -> Result<()> {
         let mut document = Document::new();
         for part in &mut self.parts {
-            part.drain(&mut self.memory, world)?;
+            part.drain(&mut self.memory, execution)?;
             if !part.done {
-                part.chain.end(world)?;
-                part.drain(&mut self.memory, world)?;
+                part.chain.end(execution)?;
+                part.drain(&mut self.memory, execution)?;
             }
             document.push(part.name.as_str(), std::mem::take(&mut part.found));
         }
@@ -151,7 +151,7 @@ impl Step for Faceting {
         Ok(())
     }
 
-    fn pop(&mut self, _world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, _world: &mut ExecutionContext<'_>) -> Result<Flow> {
         Ok(self.outbox.pop())
     }
 

@@ -6,14 +6,14 @@ use bson::{Document, Value, ValueRef};
 
 use crate::error::{Error, Result};
 use crate::pipeline::rewrite::Change;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::stage::Stage;
 use crate::pipeline::stages::project::Project;
-use crate::pipeline::text::{text, type_name};
+use crate::pipeline::values::{text, type_name};
 use crate::pipeline::window::from_parts;
 
 /// Reads `$fill`.
-pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Vec<Stage>> {
+pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Vec<Stage>> {
     let ValueRef::Document(document) = argument else {
         let kind = type_name(argument);
         return Err(Error::failed_to_parse(format!(
@@ -94,7 +94,7 @@ fn read_fill<'a>(field: &str, fill: ValueRef<'a>) -> Result<Fill<'a>> {
     }
 }
 
-/// What rows are partitioned by: an expression, or a list of fields.
+/// Returns what rows are partitioned by: an expression, or a list of fields.
 fn read_partition(by: Option<ValueRef<'_>>, fields: Option<ValueRef<'_>>) -> Result<Option<Value>> {
     match (by, fields) {
         (Some(_), Some(_)) => {

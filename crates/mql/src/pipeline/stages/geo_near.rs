@@ -8,11 +8,11 @@ use std::sync::Arc;
 use bson::{Document, Value, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Each, EachRow, Step, World};
-use crate::pipeline::path::Path;
+use crate::path::FieldPath;
+use crate::pipeline::chain::{Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Given, Surroundings};
-use crate::pipeline::text::{as_double, type_name};
+use crate::pipeline::settings::{Given, PipelineContext};
+use crate::pipeline::values::{as_double, type_name};
 
 /// A `$geoNear` as parsed.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ pub(crate) struct GeoNear {
     minimum: Option<f64>,
     maximum: Option<f64>,
     multiplier: f64,
-    distance: Option<Path>,
-    location: Option<Path>,
+    distance: Option<FieldPath>,
+    location: Option<FieldPath>,
 }
 
 impl GeoNear {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<GeoNear> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<GeoNear> {
         let ValueRef::Document(document) = argument else {
             let kind = type_name(argument);
             let message = format!("$geoNear requires an object, but found {kind}");
@@ -55,7 +55,7 @@ impl GeoNear {
         Ok(stage)
     }
 
-    fn option(&mut self, name: &str, value: ValueRef<'_>, around: &Surroundings) -> Result<()> {
+    fn option(&mut self, name: &str, value: ValueRef<'_>, around: &PipelineContext) -> Result<()> {
         let string = || {
             value.as_str().ok_or_else(|| {
                 let kind = type_name(value);
@@ -95,8 +95,8 @@ impl GeoNear {
             "minDistance" => self.minimum = Some(number()?),
             "maxDistance" => self.maximum = Some(number()?),
             "distanceMultiplier" => self.multiplier = number()?,
-            "distanceField" => self.distance = Some(Path::parse(string()?)?),
-            "includeLocs" => self.location = Some(Path::parse(string()?)?),
+            "distanceField" => self.distance = Some(FieldPath::parse_aggregation(string()?)?),
+            "includeLocs" => self.location = Some(FieldPath::parse_aggregation(string()?)?),
             "limit" | "num" => {
                 return Err(Error::location(
                     50857,
@@ -114,12 +114,12 @@ impl GeoNear {
         Ok(())
     }
 
-    /// The field that is searched, if the request names it.
+    /// Returns the field that is searched, if the request names it.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// The conditions on the collection.
+    /// Returns the conditions on the collection.
     pub(crate) fn filter(&self, key: &str) -> Document {
         let is_point = matches!(&self.near, Value::Document(point) if point.contains("type"));
         let mut near = Document::new();
@@ -153,12 +153,12 @@ impl GeoNear {
 
     /// Puts what was found out about the rows where the request wants it.
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Telling(Arc::clone(self)))
+        EachRow::step(GeoNearStep(Arc::clone(self)))
     }
 }
 
-/// The place, which the values of `let` may be part of.
-fn near(written: ValueRef<'_>, around: &Surroundings) -> Result<Value> {
+/// Returns the place, which the values of `let` may be part of.
+fn near(written: ValueRef<'_>, around: &PipelineContext) -> Result<Value> {
     match around.given(written)? {
         Given::Value(place @ (Value::Document(_) | Value::Array(_))) => Ok(place),
         // A pipeline without the values is checked and not run: any place will do.
@@ -172,10 +172,10 @@ fn near(written: ValueRef<'_>, around: &Surroundings) -> Result<Value> {
     }
 }
 
-struct Telling(Arc<GeoNear>);
+struct GeoNearStep(Arc<GeoNear>);
 
-impl Each for Telling {
-    fn apply(&mut self, row: Row, _world: &mut World<'_>) -> Result<Option<Row>> {
+impl Each for GeoNearStep {
+    fn apply(&mut self, row: Row, _world: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         let told = |name: &str| row.meta.as_ref().and_then(|meta| meta.get(name));
         let mut document = row.body.clone().into_tree();
         if let (Some(path), Some(distance)) = (&self.0.distance, told("geoNearDistance")) {

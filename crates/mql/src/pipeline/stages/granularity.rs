@@ -35,7 +35,7 @@ const E24: &[f64] = &[
     7.5, 8.2, 9.1,
 ];
 
-/// The finer series follow the powers of ten, rounded to two places, with one exception that history has left.
+/// Returns a finer series: powers of ten, rounded to two digits, with one historical exception.
 fn rounded_powers(count: i32) -> Vec<f64> {
     (0..count)
         .map(|number| {
@@ -68,7 +68,7 @@ impl Granularity {
         Ok(Granularity::Decade(decade))
     }
 
-    /// The next number of the series above.
+    /// Returns the next number of the series above.
     pub(crate) fn round_up(&self, value: f64) -> f64 {
         if value <= 0.0 || !value.is_finite() {
             return value;
@@ -83,7 +83,7 @@ impl Granularity {
         }
     }
 
-    /// The next number of the series below.
+    /// Returns the next number of the series below.
     pub(crate) fn round_down(&self, value: f64) -> f64 {
         if value <= 0.0 || !value.is_finite() {
             return value;
@@ -99,7 +99,7 @@ impl Granularity {
     }
 }
 
-/// The power of ten at or below a number.
+/// Returns the power of ten at or below a number.
 fn decade_of(value: f64) -> f64 {
     let scale = 10_f64.powf(value.log10().floor());
     if scale > value { scale / 10.0 } else { scale }

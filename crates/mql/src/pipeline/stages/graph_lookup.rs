@@ -6,16 +6,16 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::path::FieldPath;
+use crate::pipeline::chain::{Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::memory::Memory;
 use crate::pipeline::parse_inner;
-use crate::pipeline::path::Path;
 use crate::pipeline::row::{Row, document_bytes, value_bytes};
-use crate::pipeline::rules::Place;
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::rules::PipelineKind;
+use crate::pipeline::settings::{Formula, PipelineContext};
 use crate::pipeline::source::Namespace;
 use crate::pipeline::stages::lookup::{among, views};
-use crate::pipeline::text::{as_double, key_of, text, type_name, whole_number};
+use crate::pipeline::values::{as_double, key_of, text, type_name, whole_number};
 
 /// A `$graphLookup` as parsed.
 #[derive(Debug)]
@@ -23,19 +23,19 @@ pub(crate) struct GraphLookup {
     /// What is read: the collection by its name, what is behind it if it is a view, and what that view looks into.
     collections: Vec<Namespace>,
     start: Formula,
-    connect_from: Path,
+    connect_from: FieldPath,
     connect_to: String,
-    output: Path,
+    output: FieldPath,
     depth_max: Option<u64>,
-    depth_field: Option<Path>,
+    depth_field: Option<FieldPath>,
     restriction: Option<Document>,
     /// What makes the collection a view, if it is one.
     view: Vec<RawDocument>,
-    around: Surroundings,
+    around: PipelineContext,
 }
 
 impl GraphLookup {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<GraphLookup> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<GraphLookup> {
         let ValueRef::Document(document) = argument else {
             let kind = type_name(argument);
             let message = format!("the $graphLookup stage specification must be an object, but found {kind}");
@@ -67,7 +67,7 @@ impl GraphLookup {
                            'connectToField' to be specified.";
             return Err(Error::location(40105, message));
         };
-        Path::parse(connect_to)?;
+        FieldPath::parse_aggregation(connect_to)?;
         let restriction = match document.get("restrictSearchWithMatch") {
             None => None,
             Some(ValueRef::Document(filter)) => {
@@ -85,15 +85,15 @@ impl GraphLookup {
         let from = around.namespace(from);
         let (on, view) = around.behind(Some(&from));
         let inner = around.inner(on.as_ref(), &[])?;
-        let looked_into = parse_inner(&views(&view), &inner, Place::Lookup)?.collections();
+        let looked_into = parse_inner(&views(&view), &inner, PipelineKind::Lookup)?.collections();
         Ok(GraphLookup {
             collections: [from].into_iter().chain(on).chain(looked_into).collect(),
             start: around.formula(start)?,
-            connect_from: Path::parse(connect_from)?,
+            connect_from: FieldPath::parse_aggregation(connect_from)?,
             connect_to: connect_to.to_owned(),
-            output: Path::parse(output)?,
+            output: FieldPath::parse_aggregation(output)?,
             depth_max: document.get("maxDepth").map(read_depth).transpose()?,
-            depth_field: string("depthField").map(Path::parse).transpose()?,
+            depth_field: string("depthField").map(FieldPath::parse_aggregation).transpose()?,
             restriction,
             view,
             around: inner,
@@ -101,7 +101,7 @@ impl GraphLookup {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Searching(Arc::clone(self)))
+        EachRow::step(GraphLookupStep(Arc::clone(self)))
     }
 
     pub(crate) fn written(&self) -> &str {
@@ -128,7 +128,7 @@ fn read_depth(value: ValueRef<'_>) -> Result<u64> {
     })
 }
 
-struct Searching(Arc<GraphLookup>);
+struct GraphLookupStep(Arc<GraphLookup>);
 
 /// One search: what was found, and what is still to be looked for.
 struct Search<'a> {
@@ -140,8 +140,8 @@ struct Search<'a> {
     memory: Memory,
 }
 
-impl Each for Searching {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
+impl Each for GraphLookupStep {
+    fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         let mut search = Search {
             lookup: &self.0,
             found: Vec::new(),
@@ -150,16 +150,16 @@ impl Each for Searching {
             frontier: Vec::new(),
             memory: Memory::with_code("$graphLookup", Code(40099)),
         };
-        match self.0.start.of_row(&row, world.context)? {
+        match self.0.start.of_row(&row, execution.context)? {
             Some(Value::Array(values)) => {
-                values.into_iter().try_for_each(|value| search.look_for(value, world))?;
+                values.into_iter().try_for_each(|value| search.look_for(value, execution))?;
             }
-            Some(value) => search.look_for(value, world)?,
+            Some(value) => search.look_for(value, execution)?,
             None => {}
         }
         let mut depth = 0;
         while !search.frontier.is_empty() && self.0.depth_max.is_none_or(|most| depth <= most) {
-            search.step(depth, world)?;
+            search.step(depth, execution)?;
             depth += 1;
         }
         let mut document = row.body.clone().into_tree();
@@ -169,9 +169,9 @@ impl Each for Searching {
 }
 
 impl Search<'_> {
-    fn look_for(&mut self, value: Value, world: &World<'_>) -> Result<()> {
+    fn look_for(&mut self, value: Value, execution: &ExecutionContext<'_>) -> Result<()> {
         let key = key_of(value.view(), self.lookup.around.collation());
-        self.memory.take(key.len() + value_bytes(value.view()), world.context)?;
+        self.memory.take(key.len() + value_bytes(value.view()), execution.context)?;
         if self.seen_values.insert(key) {
             self.frontier.push(value);
         }
@@ -179,8 +179,8 @@ impl Search<'_> {
     }
 
     /// Everything one step farther.
-    fn step(&mut self, depth: u64, world: &mut World<'_>) -> Result<()> {
-        world.context.spend(self.frontier.len() as u64)?;
+    fn step(&mut self, depth: u64, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        execution.context.spend(self.frontier.len() as u64)?;
         let frontier = std::mem::take(&mut self.frontier);
         let mut conditions = self.only_what_is_there(&frontier);
         conditions.push(Value::Document(among(&self.lookup.connect_to, frontier)));
@@ -189,13 +189,14 @@ impl Search<'_> {
         let matching = RawDocument::from(&Document::new().with("$match", condition));
         let mut stages = views(&self.lookup.view);
         stages.push(matching.view());
-        let mut running = parse_inner(&stages, &self.lookup.around, Place::Lookup)?.start();
-        let result = self.drain(&mut running, depth, world);
-        running.close(world.source);
+        let mut running = parse_inner(&stages, &self.lookup.around, PipelineKind::Lookup)?.start();
+        let result = self.drain(&mut running, depth, execution);
+        running.close(execution.source);
         result
     }
 
-    /// To a filter null is also what is missing or undefined; here each only finds itself, and nothing finds what is missing.
+    /// Returns the values to look up. To a filter null also matches missing and undefined values; here each only matches
+    /// itself, and nothing matches a missing value.
     fn only_what_is_there(&self, frontier: &[Value]) -> Vec<Value> {
         let field = self.lookup.connect_to.as_str();
         let null = frontier.contains(&Value::Null);
@@ -214,18 +215,18 @@ impl Search<'_> {
         &mut self,
         running: &mut crate::pipeline::running::Running,
         depth: u64,
-        world: &mut World<'_>,
+        execution: &mut ExecutionContext<'_>,
     ) -> Result<()> {
-        while let Some(row) = running.next(world.source, world.context)? {
+        while let Some(row) = running.next(execution.source, execution.context)? {
             let id = row.view().get("_id").unwrap_or(ValueRef::Undefined);
             if !self.found_ids.insert(key_of(id, &bson::Collation::simple())) {
                 continue;
             }
-            self.memory.take(document_bytes(row.view()), world.context)?;
+            self.memory.take(document_bytes(row.view()), execution.context)?;
             let mut next = Vec::new();
             self.lookup.connect_from.values(row.view(), &mut next);
             for value in next {
-                self.look_for(value.to_value(), world)?;
+                self.look_for(value.to_value(), execution)?;
             }
             let mut document = row.body.into_tree();
             if let Some(field) = &self.lookup.depth_field {

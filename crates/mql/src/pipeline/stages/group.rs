@@ -11,13 +11,13 @@ use bson::{Document, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::accumulator::{Accumulator, Tally};
-use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
+use crate::pipeline::chain::{Blocking, BlockingStep, ExecutionContext, Step};
 use crate::pipeline::memory::{DiskUse, Memory};
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::run::Tagged;
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::settings::{Formula, PipelineContext};
 use crate::pipeline::sorter::{SortOrder, SortedRows, Sorter};
-use crate::pipeline::text::key_of;
+use crate::pipeline::values::key_of;
 
 /// A `$group` as parsed.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) enum Key {
 }
 
 impl Group {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Group> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Group> {
         let ValueRef::Document(document) = argument else {
             return Err(Error::location(15947, "a group's fields must be specified in an object"));
         };
@@ -63,14 +63,14 @@ impl Group {
         stage: &'static str,
         id: Key,
         fields: Vec<(String, Accumulator)>,
-        around: &Surroundings,
+        around: &PipelineContext,
     ) -> Group {
         let (collation, disk_use) = (around.collation().clone(), around.settings.disk_use);
         Group { id, fields, collation, disk_use, stage }
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        BlockingStep::step(Grouping {
+        BlockingStep::step(GroupStep {
             group: Arc::clone(self),
             places: HashMap::new(),
             groups: Vec::new(),
@@ -84,7 +84,7 @@ impl Group {
 /// `$group` at work: as many groups in memory as fit into half of what the stage may keep. Once that is full, every further
 /// row is sorted by its group's key in the other half and on disk, and joins its group when all rows are there: the groups
 /// follow each other then, and only one of them grows at a time, into the other half.
-struct Grouping {
+struct GroupStep {
     group: Arc<Group>,
     places: HashMap<Vec<u8>, usize>,
     /// In the order of their first rows; `None` once given.
@@ -156,7 +156,7 @@ impl Group {
     }
 }
 
-impl Grouping {
+impl GroupStep {
     /// Adds a row to its group in memory, if that fits; else hands it back.
     fn take_in_memory(&mut self, id: Value, row: Row, context: &Context) -> Result<Option<(Value, Row)>> {
         if self.memory.may_spill(context) && !self.memory.fits_half(row.bytes(), context) {
@@ -180,7 +180,7 @@ impl Grouping {
         Ok(None)
     }
 
-    /// The next group of those that have rows on disk.
+    /// Returns the next group of those that have rows on disk.
     fn next_overflowed(&mut self, context: &Context) -> Result<Option<Row>> {
         let Overflow::Giving { rows, next } = &mut self.overflow else { return Ok(None) };
         let Some((key, (id, row))) = next.take() else { return Ok(None) };
@@ -207,12 +207,12 @@ impl Grouping {
     }
 }
 
-impl Blocking for Grouping {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        let mut id = self.group.id(&row, world.context)?;
+impl Blocking for GroupStep {
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        let mut id = self.group.id(&row, execution.context)?;
         let mut row = row;
         if matches!(self.overflow, Overflow::None) {
-            match self.take_in_memory(id, row, world.context)? {
+            match self.take_in_memory(id, row, execution.context)? {
                 None => return Ok(()),
                 Some(left) => (id, row) = left,
             }
@@ -220,22 +220,22 @@ impl Blocking for Grouping {
             self.overflow = Overflow::Taking(Sorter::new(ByGroup(self.group.collation.clone()), memory));
         }
         match &mut self.overflow {
-            Overflow::Taking(sorter) => sorter.push(Some(id), row, world.context),
+            Overflow::Taking(sorter) => sorter.push(Some(id), row, execution.context),
             Overflow::None | Overflow::Giving { .. } => Ok(()),
         }
     }
 
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
-        world.context.spend(1)?;
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
+        execution.context.spend(1)?;
         self.overflow = match std::mem::replace(&mut self.overflow, Overflow::None) {
             Overflow::Taking(sorter) => {
-                let mut rows = sorter.finish(world.context)?;
-                let next = rows.next(world.context)?;
+                let mut rows = sorter.finish(execution.context)?;
+                let next = rows.next(execution.context)?;
                 Overflow::Giving { rows, next }
             }
             other => other,
         };
-        if let Some(row) = self.next_overflowed(world.context)? {
+        if let Some(row) = self.next_overflowed(execution.context)? {
             return Ok(Some(row));
         }
         while let Some(group) = self.groups.get_mut(self.given) {
@@ -290,22 +290,22 @@ impl Count {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        BlockingStep::step(Counting { field: self.field.clone(), count: 0 })
+        BlockingStep::step(CountStep { field: self.field.clone(), count: 0 })
     }
 }
 
-struct Counting {
+struct CountStep {
     field: String,
     count: i64,
 }
 
-impl Blocking for Counting {
-    fn take(&mut self, _row: Row, _world: &mut World<'_>) -> Result<()> {
+impl Blocking for CountStep {
+    fn take(&mut self, _row: Row, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.count += 1;
         Ok(())
     }
 
-    fn give(&mut self, _world: &mut World<'_>) -> Result<Option<Row>> {
+    fn give(&mut self, _world: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         let count = std::mem::take(&mut self.count);
         if count == 0 {
             return Ok(None);
@@ -320,7 +320,7 @@ impl Blocking for Counting {
 }
 
 /// `$sortByCount`: the group that it is short for; the sort by `count` follows it.
-pub(crate) fn parse_sort_by_count(argument: ValueRef<'_>, around: &Surroundings) -> Result<Group> {
+pub(crate) fn parse_sort_by_count(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Group> {
     let message =
         "the sortByCount field must be defined as a $-prefixed path or an expression inside an object";
     match argument {

@@ -1,9 +1,9 @@
-//! What a `$lookup` joins with, kept in memory by the joined field: one look at the other collection instead of one for each row.
+//! The hash table of a `$lookup`: the other collection by the joined field, read once instead of once for each row.
 //!
-//! The table is an index that lives as long as a request: keys and spans are those of a stored index on the field, so that what
-//! an index would find is found, and every document that is found is asked the whole condition. So a join by table gives what a
-//! scan for each row gives, in the same order. It is made only where no stored index serves the join, and only within a bound:
-//! what is larger is joined by scans.
+//! The table is an index for one request: keys and spans are those of a stored index on the field, so that what an index
+//! would find is found, and every document that is found is asked the whole condition. So a join by table gives what a scan
+//! for each row gives, in the same order. It is made only where no stored index serves the join, and only within a bound:
+//! larger collections are joined by scans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What an entry takes beside its key.
 const ENTRY_BYTES: usize = 64;
 
-/// The time of a request: what one has read is not for the next one to see.
-pub(super) type Moment = (i64, Timestamp);
+/// The time of a request: a table is only valid within its request.
+pub(super) type RequestTime = (i64, Timestamp);
 
-/// The moment of a request.
-pub(super) fn moment(context: &Context) -> Moment {
+/// Returns the moment of a request.
+pub(super) fn request_time(context: &Context) -> RequestTime {
     (context.now_millis, context.timestamp)
 }
 
@@ -41,7 +41,7 @@ pub(super) struct JoinTable {
 }
 
 impl JoinTable {
-    /// An empty table by that field; none if no index could be made on it.
+    /// Creates an empty table by that field; none if no index could be made on it.
     pub(super) fn new(field: &str, collation: &Collation) -> Option<JoinTable> {
         let key = Document::new().with(field, 1);
         let spec = Document::new().with("key", key).with("name", "join");
@@ -64,18 +64,18 @@ impl JoinTable {
         Ok(self.bytes <= TABLE_BYTES_MAX.min(context.stage_bytes_max))
     }
 
-    /// Whether the table can tell which documents meet a filter.
+    /// Returns whether the table can tell which documents meet a filter.
     pub(super) fn serves(&self, filter: &Filter, collation: &Collation) -> Result<bool> {
         Ok(self.plan(filter, collation)?.is_some())
     }
 
-    /// The spans of keys that documents which meet a filter have; none if the table cannot tell.
+    /// Returns the spans of keys that documents which meet a filter have; none if the table cannot tell.
     fn plan(&self, filter: &Filter, collation: &Collation) -> Result<Option<Candidate>> {
         let available = Available { spec: &self.index, multikey: self.multikey, cut: self.cut };
         Ok(index::plan(filter, None, collation, &[available], None)?.into_iter().next())
     }
 
-    /// The documents that meet a filter; none if the table cannot tell.
+    /// Returns the documents that meet a filter; none if the table cannot tell.
     pub(super) fn find(
         &self,
         filter: &Filter,

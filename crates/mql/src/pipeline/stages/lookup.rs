@@ -1,4 +1,4 @@
-//! `$lookup`: what another collection has for a row.
+//! `$lookup`: a join with another collection.
 //!
 //! An equality of two fields becomes a condition on the other collection, so that an index can serve it. A pipeline with `let` is
 //! read anew for each row with the values as constants: what it compares with them can be served by an index too.
@@ -10,18 +10,18 @@ use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::filter::equalities;
-use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::path::FieldPath;
+use crate::pipeline::chain::{Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::memory::Memory;
-use crate::pipeline::path::Path;
 use crate::pipeline::row::{Row, document_bytes, value_bytes};
-use crate::pipeline::rules::Place;
+use crate::pipeline::rules::PipelineKind;
 use crate::pipeline::running::Running;
-use crate::pipeline::settings::{Binding, Bound, Formula, Surroundings};
+use crate::pipeline::settings::{Binding, Bound, Formula, PipelineContext};
 use crate::pipeline::source::{Description, Namespace};
-use crate::pipeline::text::{text, type_name};
+use crate::pipeline::values::{text, type_name};
 use crate::pipeline::{Pipeline, parse_inner};
 
-use super::join_table::{JoinTable, Moment, moment};
+use super::join_table::{JoinTable, RequestTime, request_time};
 use super::matching::conjuncts;
 
 /// A `$lookup` as parsed.
@@ -29,19 +29,19 @@ use super::matching::conjuncts;
 pub(crate) struct Lookup {
     from: Option<Namespace>,
     /// The field of the row and the field of the other collection that must be equal.
-    join: Option<(Path, String)>,
+    join: Option<(FieldPath, String)>,
     /// The field of the other collection that is compared with something of the row, if one is.
     field: Option<String>,
     variables: Vec<(String, Formula)>,
     inner: Inner,
-    output: Path,
+    output: FieldPath,
 }
 
 /// The pipeline over the other collection.
 #[derive(Debug)]
 struct Inner {
     stages: Vec<RawDocument>,
-    around: Surroundings,
+    around: PipelineContext,
     /// The pipeline itself, where it is the same for all rows.
     fixed: Option<Arc<Pipeline>>,
     /// All that it may find for any row, if that can be told.
@@ -74,7 +74,7 @@ fn refused(message: impl Into<String>) -> Error {
 }
 
 impl<'a> Options<'a> {
-    fn read(argument: ValueRef<'a>, around: &Surroundings) -> Result<Options<'a>> {
+    fn read(argument: ValueRef<'a>, around: &PipelineContext) -> Result<Options<'a>> {
         let ValueRef::Document(document) = argument else {
             return Err(refused("the $lookup specification must be an Object"));
         };
@@ -106,8 +106,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The name of another collection: a string, or database and collection.
-fn read_from(value: ValueRef<'_>, around: &Surroundings) -> Result<Namespace> {
+/// Returns the name of another collection: a string, or database and collection.
+fn read_from(value: ValueRef<'_>, around: &PipelineContext) -> Result<Namespace> {
     match value {
         ValueRef::String("") => Err(Error::new(
             crate::Code::INVALID_NAMESPACE,
@@ -133,7 +133,7 @@ fn read_from(value: ValueRef<'_>, around: &Surroundings) -> Result<Namespace> {
     }
 }
 
-/// The stages of a pipeline within a stage.
+/// Returns the stages of a pipeline within a stage.
 pub(crate) fn read_stages(stage: &str, value: ValueRef<'_>) -> Result<Vec<RawDocument>> {
     let ValueRef::Array(items) = value else {
         let kind = type_name(value);
@@ -150,10 +150,10 @@ pub(crate) fn read_stages(stage: &str, value: ValueRef<'_>) -> Result<Vec<RawDoc
         .collect()
 }
 
-/// The expressions of a `let`, by name.
+/// Returns the expressions of a `let`, by name.
 pub(crate) fn read_variables(
     variables: Option<DocumentRef<'_>>,
-    around: &Surroundings,
+    around: &PipelineContext,
 ) -> Result<Vec<(String, Formula)>> {
     let Some(variables) = variables else { return Ok(Vec::new()) };
     variables
@@ -165,7 +165,7 @@ pub(crate) fn read_variables(
         .collect()
 }
 
-/// The values of a `let` for a row.
+/// Returns the values of a `let` for a row.
 pub(crate) fn evaluate_variables(
     variables: &[(String, Formula)],
     row: &Row,
@@ -176,19 +176,19 @@ pub(crate) fn evaluate_variables(
     variables.iter().map(bind).collect()
 }
 
-/// The names of a `let`, for a look at what uses them before there are values.
+/// Returns the names of a `let`, for a look at what uses them before there are values.
 pub(crate) fn without_values(variables: &[(String, Formula)]) -> Vec<Binding> {
     variables.iter().map(|(name, _)| (name.clone(), Bound::Awaited)).collect()
 }
 
 impl Lookup {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Lookup> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Lookup> {
         let options = Options::read(argument, around)?;
         let output = options.output.ok_or_else(|| refused("must specify 'as' field for a $lookup"))?;
         let join = match (options.local, options.foreign) {
             (Some(local), Some(foreign)) => {
-                Path::parse(foreign)?;
-                Some((Path::parse(local)?, foreign.to_owned()))
+                FieldPath::parse_aggregation(foreign)?;
+                Some((FieldPath::parse_aggregation(local)?, foreign.to_owned()))
             }
             (None, None) if options.pipeline.is_some() => None,
             (None, None) => {
@@ -218,14 +218,21 @@ impl Lookup {
         let compared = || compared_field(&pipeline, &variables);
         let field = join.as_ref().map(|(_, foreign)| foreign.clone()).or_else(compared);
         let inner = Inner::parse(pipeline, options.from.as_ref(), &variables, around)?;
-        Ok(Lookup { from: options.from, join, field, variables, inner, output: Path::parse(output)? })
+        Ok(Lookup {
+            from: options.from,
+            join,
+            field,
+            variables,
+            inner,
+            output: FieldPath::parse_aggregation(output)?,
+        })
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Looking { lookup: Arc::clone(self), kept: None, joins: Joins::NotYet })
+        EachRow::step(LookupStep { lookup: Arc::clone(self), kept: None, joins: JoinStrategy::NotYet })
     }
 
-    /// The outermost name of the field that is written.
+    /// Returns the outermost name of the field that is written.
     pub(crate) fn written(&self) -> &str {
         self.output.first()
     }
@@ -247,17 +254,17 @@ impl Inner {
         stages: Vec<RawDocument>,
         from: Option<&Namespace>,
         variables: &[(String, Formula)],
-        around: &Surroundings,
+        around: &PipelineContext,
     ) -> Result<Inner> {
         let (on, view) = around.behind(from);
         let checked = around.inner(on.as_ref(), &without_values(variables))?;
         let fixed = variables.is_empty() && view.is_empty();
         let of_view = view.len();
         let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
-        let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
+        let plain = parse_inner(&views(&stages), &checked, PipelineKind::Lookup)?;
         let around = around.inner(on.as_ref(), &[])?;
         let whole = match (&on, fixed, of_view) {
-            (Some(_), false, 0) => Some(Arc::new(parse_inner(&[], &around, Place::Lookup)?)),
+            (Some(_), false, 0) => Some(Arc::new(parse_inner(&[], &around, PipelineKind::Lookup)?)),
             _ => None,
         };
         let collections = on.into_iter().chain(plain.collections()).collect();
@@ -269,7 +276,7 @@ impl Inner {
         Ok(Inner { stages, around, fixed, whole, collections, descriptions, of_view, random, bytes })
     }
 
-    /// The pipeline for a row.
+    /// Returns the pipeline for a row.
     fn pipeline(&self, condition: Option<&Document>, values: &[Binding]) -> Result<Pipeline> {
         if let Some(fixed) = &self.fixed {
             return fixed.with_condition(condition);
@@ -280,11 +287,11 @@ impl Inner {
         let (of_view, own) = self.stages.split_at(self.of_view);
         let stages: Vec<DocumentRef<'_>> =
             of_view.iter().chain(&matching).chain(own).map(RawDocument::view).collect();
-        parse_inner(&stages, &around, Place::Lookup)
+        parse_inner(&stages, &around, PipelineKind::Lookup)
     }
 }
 
-/// The field of the other collection that a pipeline compares with a variable:
+/// Returns the field of the other collection that a pipeline compares with a variable:
 /// `{$match: {$expr: {$eq: ["$field", "$$variable"]}}}`.
 fn compared_field(stages: &[RawDocument], variables: &[(String, Formula)]) -> Option<String> {
     let is_variable = |side: ValueRef<'_>| {
@@ -298,8 +305,8 @@ fn compared_field(stages: &[RawDocument], variables: &[(String, Formula)]) -> Op
     })
 }
 
-/// Whether something within has the name of a stage or an operator that chance plays a part in. That it is a literal is not
-/// known here: taking it for random costs time and nothing else.
+/// Returns `true` if something within has the name of a stage or an operator that chance plays a part in. That it is a
+/// literal is not known here: taking it for random costs time and nothing else.
 fn is_random(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Document(fields) => fields
@@ -310,58 +317,62 @@ fn is_random(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// All stages, borrowed.
+/// Returns all stages, borrowed.
 pub(crate) fn views(stages: &[RawDocument]) -> Vec<DocumentRef<'_>> {
     stages.iter().map(RawDocument::view).collect()
 }
 
-struct Looking {
+struct LookupStep {
     lookup: Arc<Lookup>,
     /// What was found, if it is the same for all rows, and when.
-    kept: Option<(Moment, Vec<Value>)>,
+    kept: Option<(RequestTime, Vec<Value>)>,
     /// How rows are joined.
-    joins: Joins,
+    joins: JoinStrategy,
 }
 
 /// How the rows of a `$lookup` are joined with what equals them.
-enum Joins {
+enum JoinStrategy {
     /// The first row whose condition an index on the field could serve is looked for by itself: there may be no other.
     NotYet,
     /// Each row by itself.
     ByScans,
     /// By what was read then, if anything was.
-    ByTable(Option<Box<(Moment, JoinTable)>>),
+    ByTable(Option<Box<(RequestTime, JoinTable)>>),
 }
 
 /// How many bytes are kept for the next row at most.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-impl Looking {
-    fn find(&mut self, row: &Row, world: &mut World<'_>) -> Result<Vec<Value>> {
+impl LookupStep {
+    fn find(&mut self, row: &Row, execution: &mut ExecutionContext<'_>) -> Result<Vec<Value>> {
         let lookup = &self.lookup;
-        world.context.spend(lookup.inner.bytes / 8)?;
+        execution.context.spend(lookup.inner.bytes / 8)?;
         let condition = lookup.join.as_ref().map(|(local, foreign)| equality(row.view(), local, foreign));
-        let values = evaluate_variables(&lookup.variables, row, world.context)?;
+        let values = evaluate_variables(&lookup.variables, row, execution.context)?;
         let pipeline = lookup.inner.pipeline(condition.as_ref(), &values)?;
-        match self.joined(&pipeline, world)? {
+        match self.joined(&pipeline, execution)? {
             Some(found) => Ok(found),
-            None => gather("$lookup", pipeline.start(), world),
+            None => gather("$lookup", pipeline.start(), execution),
         }
     }
 
-    /// What a table has for a row; none if the row is to be looked for by itself.
-    fn joined(&mut self, pipeline: &Pipeline, world: &mut World<'_>) -> Result<Option<Vec<Value>>> {
+    /// Returns what a table has for a row; none if the row is to be looked for by itself.
+    fn joined(
+        &mut self,
+        pipeline: &Pipeline,
+        execution: &mut ExecutionContext<'_>,
+    ) -> Result<Option<Vec<Value>>> {
         let lookup = Arc::clone(&self.lookup);
         let (Some(field), Some(whole)) = (&lookup.field, &lookup.inner.whole) else { return Ok(None) };
         if !pipeline.only_matches() || !whole.only_matches() {
             return Ok(None);
         }
         let filter = &pipeline.leading.filter;
-        let now = moment(world.context);
+        let now = request_time(execution.context);
         match &self.joins {
-            Joins::NotYet => {
+            JoinStrategy::NotYet => {
                 let Some(empty) = JoinTable::new(field, whole.around.collation()) else {
-                    self.joins = Joins::ByScans;
+                    self.joins = JoinStrategy::ByScans;
                     return Ok(None);
                 };
                 // A row without a value for the field, or with an array, says nothing of whether an index serves the others.
@@ -369,102 +380,107 @@ impl Looking {
                     return Ok(None);
                 }
                 let is_served = match lookup.inner.collections.first() {
-                    Some(collection) => world.source.is_served(collection, filter)?,
+                    Some(collection) => execution.source.is_served(collection, filter)?,
                     None => true,
                 };
-                self.joins = if is_served { Joins::ByScans } else { Joins::ByTable(None) };
+                self.joins = if is_served { JoinStrategy::ByScans } else { JoinStrategy::ByTable(None) };
                 return Ok(None);
             }
-            Joins::ByScans => return Ok(None),
-            Joins::ByTable(Some(made)) if made.0 == now => {}
-            Joins::ByTable(_) => {
-                self.joins = match table(whole, field, world)? {
-                    Some(table) => Joins::ByTable(Some(Box::new((now, table)))),
-                    None => Joins::ByScans,
+            JoinStrategy::ByScans => return Ok(None),
+            JoinStrategy::ByTable(Some(made)) if made.0 == now => {}
+            JoinStrategy::ByTable(_) => {
+                self.joins = match table(whole, field, execution)? {
+                    Some(table) => JoinStrategy::ByTable(Some(Box::new((now, table)))),
+                    None => JoinStrategy::ByScans,
                 };
             }
         }
-        let Joins::ByTable(Some(made)) = &self.joins else { return Ok(None) };
-        let found = made.1.find(filter, whole.around.collation(), world.context)?;
+        let JoinStrategy::ByTable(Some(made)) = &self.joins else { return Ok(None) };
+        let found = made.1.find(filter, whole.around.collation(), execution.context)?;
         let mut memory = Memory::of("$lookup");
         for value in found.iter().flatten() {
-            memory.take(value_bytes(value.view()), world.context)?;
+            memory.take(value_bytes(value.view()), execution.context)?;
         }
         Ok(found)
     }
 
-    /// What does not depend on the row is found once for each request: a later one may find less.
-    fn find_or_repeat(&mut self, row: &Row, world: &mut World<'_>) -> Result<Vec<Value>> {
+    /// Returns the rows of a pipeline that does not depend on the row, read once per request: documents may expire
+    /// between two.
+    fn find_or_repeat(&mut self, row: &Row, execution: &mut ExecutionContext<'_>) -> Result<Vec<Value>> {
         let lookup = &self.lookup;
         if lookup.join.is_some() || !lookup.variables.is_empty() || lookup.inner.random {
-            return self.find(row, world);
+            return self.find(row, execution);
         }
-        let now = moment(world.context);
+        let now = request_time(execution.context);
         if let Some((then, found)) = &self.kept
             && *then == now
         {
-            world.context.spend(found.len() as u64)?;
+            execution.context.spend(found.len() as u64)?;
             return Ok(found.clone());
         }
-        let found = self.find(row, world)?;
+        let found = self.find(row, execution)?;
         let bytes: usize = found.iter().map(|value| value_bytes(value.view())).sum();
         self.kept = (bytes <= KEPT_BYTES_MAX).then(|| (now, found.clone()));
         Ok(found)
     }
 }
 
-impl Each for Looking {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        let found = self.find_or_repeat(&row, world)?;
+impl Each for LookupStep {
+    fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
+        let found = self.find_or_repeat(&row, execution)?;
         let mut document = row.body.clone().into_tree();
         self.lookup.output.set(&mut document, Value::Array(found));
         row.with_made(document).map(Some)
     }
 
-    /// What one request has read is not for the next one to see, so there is no use in keeping it.
+    /// Drops the results of this request: the next one may not use them.
     fn rest(&mut self) {
         self.kept = None;
-        if let Joins::ByTable(made) = &mut self.joins {
+        if let JoinStrategy::ByTable(made) = &mut self.joins {
             *made = None;
         }
     }
 }
 
 /// Everything that a `$lookup` may join with, by the joined field; none if that is too much to keep, or has no keys.
-fn table(inner: &Pipeline, foreign: &str, world: &mut World<'_>) -> Result<Option<JoinTable>> {
+fn table(inner: &Pipeline, foreign: &str, execution: &mut ExecutionContext<'_>) -> Result<Option<JoinTable>> {
     let Some(mut table) = JoinTable::new(foreign, inner.around.collation()) else { return Ok(None) };
     let mut running = inner.clone().start();
     let mut all = || -> Result<bool> {
-        while let Some(row) = running.next(world.source, world.context)? {
-            if !table.add(row.body, world.context)? {
+        while let Some(row) = running.next(execution.source, execution.context)? {
+            if !table.add(row.body, execution.context)? {
                 return Ok(false);
             }
         }
         Ok(true)
     };
     let result = all();
-    running.close(world.source);
+    running.close(execution.source);
     Ok(result?.then_some(table))
 }
 
-/// All documents of a pipeline.
-fn gather(stage: &'static str, mut running: Running, world: &mut World<'_>) -> Result<Vec<Value>> {
+/// Returns all documents of a pipeline.
+fn gather(
+    stage: &'static str,
+    mut running: Running,
+    execution: &mut ExecutionContext<'_>,
+) -> Result<Vec<Value>> {
     let mut memory = Memory::of(stage);
     let mut found = Vec::new();
     let mut all = || -> Result<()> {
-        while let Some(row) = running.next(world.source, world.context)? {
-            memory.take(document_bytes(row.view()), world.context)?;
+        while let Some(row) = running.next(execution.source, execution.context)? {
+            memory.take(document_bytes(row.view()), execution.context)?;
             found.push(Value::Document(row.body.into_tree()));
         }
         Ok(())
     };
     let result = all();
-    running.close(world.source);
+    running.close(execution.source);
     result.map(|()| found)
 }
 
-/// The condition that the foreign field equals what the row has; missing is null, and one item of an array is enough.
-fn equality(document: DocumentRef<'_>, local: &Path, foreign: &str) -> Document {
+/// Returns the condition that the foreign field equals what the row has; missing is null, and one item of an array is enough.
+fn equality(document: DocumentRef<'_>, local: &FieldPath, foreign: &str) -> Document {
     let mut values = Vec::new();
     local.values(document, &mut values);
     let mut values: Vec<Value> = values.into_iter().map(ValueRef::to_value).collect();
@@ -474,7 +490,7 @@ fn equality(document: DocumentRef<'_>, local: &Path, foreign: &str) -> Document 
     among(foreign, values)
 }
 
-/// The condition that a field has one of these values. Regular expressions are values here, not patterns.
+/// Returns the condition that a field has one of these values. Regular expressions are values here, not patterns.
 pub(crate) fn among(field: &str, values: Vec<Value>) -> Document {
     let equal = |value: Value| Document::new().with(field, Document::new().with("$eq", value));
     if values.len() == 1

@@ -6,9 +6,9 @@ use bson::{Document, DocumentRef, Value, ValueRef};
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
-use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::pipeline::chain::{Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::PipelineContext;
 
 /// A `$match` as parsed.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(crate) struct Match {
 }
 
 impl Match {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Match> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Match> {
         let ValueRef::Document(document) = argument else {
             return Err(Error::location(15959, "the match filter must be an expression in an object"));
         };
@@ -30,30 +30,30 @@ impl Match {
         Match::of(document.to_document(), around)
     }
 
-    pub(crate) fn of(document: Document, around: &Surroundings) -> Result<Match> {
+    pub(crate) fn of(document: Document, around: &PipelineContext) -> Result<Match> {
         let filter = Arc::new(around.filter(document.view())?);
         Ok(Match { document, filter })
     }
 
-    /// Whether this is a text search, which only the collection itself can answer.
+    /// Returns `true` if this is a text search, which only the collection itself can answer.
     pub(crate) fn searches_text(&self) -> bool {
         searches_text(self.document.view())
     }
 
     pub(crate) fn start(&self) -> Box<dyn Step> {
-        EachRow::step(Matching(Arc::clone(&self.filter)))
+        EachRow::step(MatchStep(Arc::clone(&self.filter)))
     }
 }
 
-struct Matching(Arc<Filter>);
+struct MatchStep(Arc<Filter>);
 
-impl Each for Matching {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        Ok(self.0.matches(row.view(), world.context)?.then_some(row))
+impl Each for MatchStep {
+    fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
+        Ok(self.0.matches(row.view(), execution.context)?.then_some(row))
     }
 }
 
-/// All conditions as one.
+/// Returns all conditions as one.
 pub(crate) fn all_of(mut conditions: Vec<Document>) -> Document {
     match conditions.len() {
         0 => Document::new(),
@@ -62,7 +62,7 @@ pub(crate) fn all_of(mut conditions: Vec<Document>) -> Document {
     }
 }
 
-/// The conditions of a filter that must all hold, one by one.
+/// Returns the conditions of a filter that must all hold, one by one.
 pub(crate) fn conjuncts(filter: &Document) -> Vec<Document> {
     let mut found = Vec::new();
     for (name, value) in filter.iter() {
@@ -78,7 +78,7 @@ pub(crate) fn conjuncts(filter: &Document) -> Vec<Document> {
     found
 }
 
-/// The outermost names of the fields that a filter asks about; none if that cannot be told.
+/// Returns the outermost names of the fields that a filter asks about; none if that cannot be told.
 pub(crate) fn fields_asked(filter: DocumentRef<'_>) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     for (name, value) in filter.iter() {

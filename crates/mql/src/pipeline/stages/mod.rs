@@ -3,7 +3,6 @@
 pub(crate) mod bucket;
 pub(crate) mod bucket_auto;
 pub(crate) mod change_stream;
-pub(crate) mod cut;
 pub(crate) mod densify;
 pub(crate) mod facet;
 pub(crate) mod fill;
@@ -12,6 +11,7 @@ pub(crate) mod granularity;
 pub(crate) mod graph_lookup;
 pub(crate) mod group;
 mod join_table;
+pub(crate) mod limit_skip;
 pub(crate) mod lookup;
 pub(crate) mod matching;
 pub(crate) mod order;

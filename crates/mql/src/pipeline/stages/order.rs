@@ -7,14 +7,14 @@ use bson::{Collation, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, Step, World};
-use crate::pipeline::found::tell;
+use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::memory::{DiskUse, Memory};
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::run::Tagged;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::search_meta::tell;
+use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::sorter::{SortOrder, SortedRows, Sorter};
-use crate::pipeline::text::{as_double, whole_number};
+use crate::pipeline::values::{as_double, whole_number};
 use crate::sort::{Sort, SortKey};
 
 /// A `$sort` as parsed.
@@ -30,7 +30,7 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Sorted> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Sorted> {
         let ValueRef::Document(document) = argument else {
             return Err(Error::location(15973, "the $sort key specification must be an object"));
         };
@@ -44,20 +44,20 @@ impl Sorted {
         Ok(Sorted::of(sort, around))
     }
 
-    pub(crate) fn of(sort: Sort, around: &Surroundings) -> Sorted {
+    pub(crate) fn of(sort: Sort, around: &PipelineContext) -> Sorted {
         Sorted {
             sort: Arc::new(sort),
             limit: None,
             collation: around.collation().clone(),
-            tells_key: around.asked.sort_key,
+            tells_key: around.requested_meta.sort_key,
             disk_use: around.settings.disk_use,
         }
     }
 
-    /// The step for rows that come in this order by themselves, if they are to tell what they are sorted by.
+    /// Returns the step for rows that come in this order by themselves, if they are to tell what they are sorted by.
     pub(crate) fn telling(&self) -> Option<Box<dyn Step>> {
         let tells = self.tells_key && self.sort.natural().is_none();
-        tells.then(|| EachRow::step(Telling(self.clone())))
+        tells.then(|| EachRow::step(SortKeyStep(self.clone())))
     }
 
     fn key_of(&self, row: &Row, context: &Context) -> Result<SortKey> {
@@ -67,16 +67,16 @@ impl Sorted {
     pub(crate) fn start(&self, stage: &'static str) -> Box<dyn Step> {
         let memory = Memory::spilling(stage, self.disk_use);
         let phase = Phase::Taking(Sorter::new(self.clone(), memory));
-        BlockingStep::step(Sorting { phase, tells_key: self.tells_key })
+        BlockingStep::step(SortStep { phase, tells_key: self.tells_key })
     }
 }
 
 /// Tells of each row what it is sorted by.
-struct Telling(Sorted);
+struct SortKeyStep(Sorted);
 
-impl Each for Telling {
-    fn apply(&mut self, mut row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        let key = self.0.key_of(&row, world.context)?;
+impl Each for SortKeyStep {
+    fn apply(&mut self, mut row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
+        let key = self.0.key_of(&row, execution.context)?;
         tell_key(&mut row, &key);
         Ok(Some(row))
     }
@@ -107,7 +107,7 @@ impl SortOrder for Sorted {
 }
 
 /// `$sort` at work.
-struct Sorting {
+struct SortStep {
     phase: Phase,
     tells_key: bool,
 }
@@ -119,21 +119,21 @@ enum Phase {
     Done,
 }
 
-impl Blocking for Sorting {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+impl Blocking for SortStep {
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
         match &mut self.phase {
-            Phase::Taking(sorter) => sorter.push(None, row, world.context),
+            Phase::Taking(sorter) => sorter.push(None, row, execution.context),
             Phase::Giving(_) | Phase::Done => Ok(()),
         }
     }
 
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::Taking(sorter) => Phase::Giving(sorter.finish(world.context)?),
+            Phase::Taking(sorter) => Phase::Giving(sorter.finish(execution.context)?),
             other => other,
         };
         let Phase::Giving(sorted) = &mut self.phase else { return Ok(None) };
-        let next = sorted.next(world.context)?;
+        let next = sorted.next(execution.context)?;
         Ok(next.map(|(key, (_, mut row))| {
             if self.tells_key {
                 tell_key(&mut row, &key);
@@ -172,30 +172,30 @@ pub(crate) fn parse_sample(argument: ValueRef<'_>) -> Result<u64> {
 }
 
 /// Keeps so many rows, each with the same chance, whatever their number is (reservoir sampling).
-pub(crate) struct Sampling {
+pub(crate) struct SampleStep {
     size: u64,
     seen: u64,
     kept: Vec<Row>,
     memory: Memory,
 }
 
-impl Sampling {
+impl SampleStep {
     pub(crate) fn step(size: u64) -> Box<dyn Step> {
-        BlockingStep::step(Sampling { size, seen: 0, kept: Vec::new(), memory: Memory::of("$sample") })
+        BlockingStep::step(SampleStep { size, seen: 0, kept: Vec::new(), memory: Memory::of("$sample") })
     }
 }
 
-impl Blocking for Sampling {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+impl Blocking for SampleStep {
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
         self.seen += 1;
         if self.seen <= self.size {
-            self.memory.take(row.bytes(), world.context)?;
+            self.memory.take(row.bytes(), execution.context)?;
             self.kept.push(row);
             return Ok(());
         }
-        let place = world.context.random() % self.seen;
+        let place = execution.context.random() % self.seen;
         if place < self.size {
-            self.memory.take(row.bytes(), world.context)?;
+            self.memory.take(row.bytes(), execution.context)?;
             let before = std::mem::replace(&mut self.kept[place as usize], row);
             self.memory.give_back(before.bytes());
         }
@@ -203,11 +203,11 @@ impl Blocking for Sampling {
     }
 
     /// In random order too.
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         if self.kept.is_empty() {
             return Ok(None);
         }
-        let place = world.context.random() % self.kept.len() as u64;
+        let place = execution.context.random() % self.kept.len() as u64;
         Ok(Some(self.kept.swap_remove(place as usize)))
     }
 
@@ -217,7 +217,7 @@ impl Blocking for Sampling {
     }
 }
 
-/// How many bytes a key takes, roughly.
+/// Returns how many bytes a key takes, roughly.
 pub(crate) fn key_bytes(key: &SortKey) -> usize {
     size_of::<SortKey>() + key.values().map(|value| value_bytes(value.view())).sum::<usize>()
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use bson::{RawDocument, ValueRef};
 
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Flow, Outbox, Step, World};
+use crate::pipeline::chain::{ExecutionContext, Flow, Outbox, Step};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::source::Namespace;
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 
 /// How much is handed to the source at once.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 const BATCH_ROWS: usize = 1000;
 
 /// Reads `$out`: the collection that is replaced.
-pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Arc<Namespace>> {
+pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Arc<Namespace>> {
     match argument {
         ValueRef::String(name) if !name.is_empty() => Ok(Arc::new(around.namespace(name))),
         ValueRef::String(_) => {
@@ -58,46 +58,46 @@ pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Arc
     }
 }
 
-pub(crate) struct Writing {
+pub(crate) struct OutStep {
     target: Arc<Namespace>,
     batch: Vec<RawDocument>,
     bytes: usize,
     outbox: Outbox,
 }
 
-impl Writing {
+impl OutStep {
     pub(crate) fn step(target: &Arc<Namespace>) -> Box<dyn Step> {
         let target = Arc::clone(target);
-        Box::new(Writing { target, batch: Vec::new(), bytes: 0, outbox: Outbox::default() })
+        Box::new(OutStep { target, batch: Vec::new(), bytes: 0, outbox: Outbox::default() })
     }
 
-    fn hand_over(&mut self, world: &mut World<'_>) -> Result<()> {
+    fn hand_over(&mut self, execution: &mut ExecutionContext<'_>) -> Result<()> {
         self.bytes = 0;
         let batch = std::mem::take(&mut self.batch);
-        if batch.is_empty() { Ok(()) } else { world.source.stage_documents(&self.target, batch) }
+        if batch.is_empty() { Ok(()) } else { execution.source.stage_documents(&self.target, batch) }
     }
 }
 
-impl Step for Writing {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        world.context.spend(1)?;
+impl Step for OutStep {
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        execution.context.spend(1)?;
         let document = row.body.into_raw();
         self.bytes += document.as_bytes().len();
         self.batch.push(document);
         if self.bytes >= BATCH_BYTES || self.batch.len() >= BATCH_ROWS {
-            self.hand_over(world)?;
+            self.hand_over(execution)?;
         }
         Ok(())
     }
 
-    fn end(&mut self, world: &mut World<'_>) -> Result<()> {
-        self.hand_over(world)?;
-        world.source.replace_collection(&self.target)?;
+    fn end(&mut self, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        self.hand_over(execution)?;
+        execution.source.replace_collection(&self.target)?;
         self.outbox.end();
         Ok(())
     }
 
-    fn pop(&mut self, _world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, _world: &mut ExecutionContext<'_>) -> Result<Flow> {
         Ok(self.outbox.pop())
     }
 }

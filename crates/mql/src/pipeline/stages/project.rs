@@ -10,10 +10,9 @@ use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::Expression;
 use crate::path::FieldPath;
-use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Formula, Settings, Surroundings, scope_of};
-use crate::pipeline::text::{as_double, type_name};
+use crate::pipeline::settings::{Formula, PipelineContext, Settings, scope_of};
+use crate::pipeline::values::{as_double, type_name};
 use crate::projection::{Policy, Tree, unknown_expression};
 
 /// The fields that stay, go, or are computed.
@@ -34,7 +33,7 @@ impl Project {
         Ok(row.with_body(document))
     }
 
-    /// Whether a field with that outermost name comes out as it went in, and all that is below it.
+    /// Returns `true` if a field with that outermost name comes out as it went in, and all that is below it.
     pub(crate) fn leaves(&self, name: &str) -> bool {
         let is = |known: &String| known == name;
         match self.tree.policy() {
@@ -43,7 +42,7 @@ impl Project {
         }
     }
 
-    fn new(policy: Policy, around: &Surroundings) -> Project {
+    fn new(policy: Policy, around: &PipelineContext) -> Project {
         let settings = Arc::clone(&around.settings);
         Project {
             tree: Tree::new(policy),
@@ -54,24 +53,24 @@ impl Project {
         }
     }
 
-    fn name(&mut self, path: &[String]) -> Result<()> {
-        self.named.extend(path.first().cloned());
-        if let [name] = path {
-            self.whole.push(name.clone());
+    fn name(&mut self, path: &FieldPath) -> Result<()> {
+        self.named.push(path.first().to_owned());
+        if path.len() == 1 {
+            self.whole.push(path.first().to_owned());
         }
-        self.tree.name(&FieldPath::of(path.iter().map(String::as_str)))
+        self.tree.name(path)
     }
 
-    fn compute(&mut self, path: &[String], formula: Formula) -> Result<()> {
-        self.computed.extend(path.first().cloned());
-        self.tree.compute(&FieldPath::of(path.iter().map(String::as_str)), formula.expression)
+    fn compute(&mut self, path: &FieldPath, formula: Formula) -> Result<()> {
+        self.computed.push(path.first().to_owned());
+        self.tree.compute(path, formula.expression)
     }
 
     /// Reads `$addFields` or `$set`.
     pub(crate) fn parse_add_fields(
         stage: &str,
         argument: ValueRef<'_>,
-        around: &Surroundings,
+        around: &PipelineContext,
     ) -> Result<Project> {
         let ValueRef::Document(document) = argument else {
             let kind = type_name(argument);
@@ -79,13 +78,12 @@ impl Project {
             return Err(Error::location(40272, message));
         };
         let read = || {
-            let mut wishes = Wishes { around, numbers: Numbers::Values, all: Vec::new() };
-            wishes.fields(&[], document)?;
+            let mut specs = SpecReader { around, numbers: Numbers::Values, all: Vec::new() };
+            specs.fields(&FieldPath::default(), document)?;
             let mut project = Project::new(Policy::Exclude, around);
-            for (path, wish) in wishes.all {
-                let Wish::Compute(formula) = wish else { continue };
+            for (path, spec) in specs.all {
+                let FieldSpec::Compute(formula) = spec else { continue };
                 project.compute(&path, formula).map_err(|_| {
-                    let path = path.join(".");
                     let message = format!("specification contains two conflicting paths: '{path}'");
                     Error::location(40176, message)
                 })?;
@@ -96,7 +94,7 @@ impl Project {
     }
 
     /// Reads `$project`.
-    pub(crate) fn parse_project(argument: ValueRef<'_>, around: &Surroundings) -> Result<Project> {
+    pub(crate) fn parse_project(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Project> {
         let ValueRef::Document(document) = argument else {
             return Err(Error::location(15969, "$project specification must be an object"));
         };
@@ -105,15 +103,15 @@ impl Project {
                 let message = "projection specification must have at least one field";
                 return Err(Error::location(51272, message));
             }
-            let mut wishes = Wishes { around, numbers: Numbers::Decide, all: Vec::new() };
-            wishes.fields(&[], document)?;
-            wishes.project()
+            let mut specs = SpecReader { around, numbers: Numbers::Decide, all: Vec::new() };
+            specs.fields(&FieldPath::default(), document)?;
+            specs.project()
         };
         read().map_err(|error| caused("$project", &error))
     }
 
     /// Reads `$unset`.
-    pub(crate) fn parse_unset(argument: ValueRef<'_>, around: &Surroundings) -> Result<Project> {
+    pub(crate) fn parse_unset(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Project> {
         let fields: Vec<ValueRef<'_>> = match argument {
             ValueRef::String(_) => vec![argument],
             ValueRef::Array(items) => items.iter().collect(),
@@ -133,7 +131,7 @@ impl Project {
                     "$unset specification must be a string or an array containing only string values";
                 Error::location(31120, message)
             })?;
-            let named = Path::parse(field).and_then(|path| project.name(path.names()));
+            let named = FieldPath::parse_aggregation(field).and_then(|path| project.name(&path));
             named.map_err(|error| caused("$unset", &error))?;
         }
         Ok(project)
@@ -145,7 +143,7 @@ fn caused(stage: &str, error: &Error) -> Error {
 }
 
 /// What one field of the specification asks for.
-enum Wish {
+enum FieldSpec {
     Include,
     Exclude,
     Compute(Formula),
@@ -160,21 +158,21 @@ enum Numbers {
     Values,
 }
 
-struct Wishes<'a> {
-    around: &'a Surroundings,
+struct SpecReader<'a> {
+    around: &'a PipelineContext,
     numbers: Numbers,
-    all: Vec<(Vec<String>, Wish)>,
+    all: Vec<(FieldPath, FieldSpec)>,
 }
 
-impl Wishes<'_> {
-    fn fields(&mut self, above: &[String], document: DocumentRef<'_>) -> Result<()> {
+impl SpecReader<'_> {
+    fn fields(&mut self, above: &FieldPath, document: DocumentRef<'_>) -> Result<()> {
         for (name, value) in document.iter() {
-            let path = Path::parse(name)?;
-            if !above.is_empty() && path.names().len() > 1 && self.numbers == Numbers::Values {
+            let path = FieldPath::parse_aggregation(name)?;
+            if !above.is_empty() && path.len() > 1 && self.numbers == Numbers::Values {
                 let message = format!("cannot use dotted field name '{name}' in a sub object");
                 return Err(Error::location(40183, message));
             }
-            let path: Vec<String> = above.iter().chain(path.names()).cloned().collect();
+            let path = FieldPath::of(above.names().chain(path.names()));
             if path.len() > bson::limits::DEPTH_MAX {
                 return Err(Error::new(Code::OVERFLOW, "FieldPath is too long"));
             }
@@ -183,81 +181,83 @@ impl Wishes<'_> {
         Ok(())
     }
 
-    fn value(&mut self, path: Vec<String>, value: ValueRef<'_>) -> Result<()> {
+    fn value(&mut self, path: FieldPath, value: ValueRef<'_>) -> Result<()> {
         let decides = self.numbers == Numbers::Decide;
-        let wish = match value {
-            ValueRef::Bool(true) if decides => Wish::Include,
-            ValueRef::Bool(false) if decides => Wish::Exclude,
+        let spec = match value {
+            ValueRef::Bool(true) if decides => FieldSpec::Include,
+            ValueRef::Bool(false) if decides => FieldSpec::Exclude,
             number if decides && number.is_number() => {
                 if as_double(number) == Some(0.0) {
-                    Wish::Exclude
+                    FieldSpec::Exclude
                 } else {
-                    Wish::Include
+                    FieldSpec::Include
                 }
             }
             ValueRef::Document(inner) => match inner.iter().next() {
                 None if decides => {
                     let message = format!(
-                        "An empty sub-projection is not a valid value. Found empty object at path {}",
-                        path.join(".")
+                        "An empty sub-projection is not a valid value. Found empty object at path {path}"
                     );
                     return Err(Error::location(51270, message));
                 }
-                None => Wish::Compute(self.around.formula(value)?),
+                None => FieldSpec::Compute(self.around.formula(value)?),
                 Some((operator, _))
                     if decides && operator.starts_with('$') && !Expression::is_operator(operator) =>
                 {
                     return Err(unknown_expression(operator));
                 }
                 Some((operator, _)) if operator.starts_with('$') => {
-                    Wish::Compute(self.around.formula(value)?)
+                    FieldSpec::Compute(self.around.formula(value)?)
                 }
                 Some(_) => return self.fields(&path, inner),
             },
-            other => Wish::Compute(self.around.formula(other)?),
+            other => FieldSpec::Compute(self.around.formula(other)?),
         };
-        self.all.push((path, wish));
+        self.all.push((path, spec));
         Ok(())
     }
 
-    /// First what all wishes amount to, then the tree. Only `_id` may be otherwise than the rest.
+    /// Decides between inclusion and exclusion, then builds the tree. Only `_id` may differ from the other fields.
     fn project(self) -> Result<Project> {
-        let is_id = |path: &[String]| matches!(path, [name] if name == "_id");
+        let is_id = |path: &FieldPath| path.len() == 1 && path.first() == "_id";
         let mut policy = None;
-        for (path, wish) in &self.all {
-            let path = path.join(".");
-            policy = match (wish, policy) {
-                (Wish::Include | Wish::Exclude, known) if path == "_id" => known,
-                (Wish::Include, Some(Policy::Exclude)) => {
+        for (path, spec) in &self.all {
+            policy = match (spec, policy) {
+                (FieldSpec::Include | FieldSpec::Exclude, known) if is_id(path) => known,
+                (FieldSpec::Include, Some(Policy::Exclude)) => {
                     let message = format!("Cannot do inclusion on field {path} in exclusion projection");
                     return Err(Error::location(31253, message));
                 }
-                (Wish::Exclude, Some(Policy::Include)) => {
+                (FieldSpec::Exclude, Some(Policy::Include)) => {
                     let message = format!("Cannot do exclusion on field {path} in inclusion projection");
                     return Err(Error::location(31254, message));
                 }
-                (Wish::Compute(_), Some(Policy::Exclude)) => {
+                (FieldSpec::Compute(_), Some(Policy::Exclude)) => {
                     let message = "Cannot use expression other than $meta in exclusion projection";
                     return Err(Error::location(31252, message));
                 }
-                (Wish::Include | Wish::Compute(_), _) => Some(Policy::Include),
-                (Wish::Exclude, _) => Some(Policy::Exclude),
+                (FieldSpec::Include | FieldSpec::Compute(_), _) => Some(Policy::Include),
+                (FieldSpec::Exclude, _) => Some(Policy::Exclude),
             };
         }
         let policy = policy.unwrap_or_else(|| {
-            let excludes = self.all.iter().any(|(_, wish)| matches!(wish, Wish::Exclude));
+            let excludes = self.all.iter().any(|(_, spec)| matches!(spec, FieldSpec::Exclude));
             if excludes { Policy::Exclude } else { Policy::Include }
         });
         let mut project = Project::new(policy, self.around);
-        let mentions_id = self.all.iter().any(|(path, _)| path.first().is_some_and(|name| name == "_id"));
+        let mentions_id = self.all.iter().any(|(path, _)| path.first() == "_id");
         if policy == Policy::Include && !mentions_id {
-            project.name(&["_id".to_owned()])?;
+            project.name(&FieldPath::of(["_id"]))?;
         }
-        for (path, wish) in self.all {
-            match (wish, policy) {
-                (Wish::Include, Policy::Include) | (Wish::Exclude, Policy::Exclude) => project.name(&path)?,
-                (Wish::Compute(formula), _) => project.compute(&path, formula)?,
-                (Wish::Include | Wish::Exclude, _) => debug_assert!(is_id(&path), "only _id is an exception"),
+        for (path, spec) in self.all {
+            match (spec, policy) {
+                (FieldSpec::Include, Policy::Include) | (FieldSpec::Exclude, Policy::Exclude) => {
+                    project.name(&path)?;
+                }
+                (FieldSpec::Compute(formula), _) => project.compute(&path, formula)?,
+                (FieldSpec::Include | FieldSpec::Exclude, _) => {
+                    debug_assert!(is_id(&path), "only _id is an exception");
+                }
             }
         }
         Ok(project)

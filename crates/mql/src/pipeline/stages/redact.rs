@@ -7,10 +7,10 @@ use bson::{Document, DocumentRef, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::Scope;
-use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::pipeline::chain::{Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Formula, Surroundings};
-use crate::pipeline::text::text;
+use crate::pipeline::settings::{Formula, PipelineContext};
+use crate::pipeline::values::text;
 
 /// A `$redact` as parsed.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Redact {
 const VERDICTS: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
 impl Redact {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Redact> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Redact> {
         Ok(Redact { verdict: around.formula_with(argument, &VERDICTS)? })
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Redacting(Arc::clone(self)))
+        EachRow::step(RedactStep(Arc::clone(self)))
     }
 
     fn document(
@@ -77,13 +77,13 @@ impl Redact {
     }
 }
 
-struct Redacting(Arc<Redact>);
+struct RedactStep(Arc<Redact>);
 
-impl Each for Redacting {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
+impl Each for RedactStep {
+    fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         let kept = {
             let scope = self.0.verdict.scope_of_row(&row);
-            self.0.document(&scope, row.view(), world.context)?
+            self.0.document(&scope, row.view(), execution.context)?
         };
         Ok(kept.map(|document| row.with_body(document)))
     }

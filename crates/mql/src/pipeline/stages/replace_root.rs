@@ -5,8 +5,8 @@ use bson::{Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Formula, Surroundings};
-use crate::pipeline::text::{text, type_name};
+use crate::pipeline::settings::{Formula, PipelineContext};
+use crate::pipeline::values::{text, type_name};
 
 /// What becomes the document.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct ReplaceRoot {
 }
 
 impl ReplaceRoot {
-    pub(crate) fn parse_root(argument: ValueRef<'_>, around: &Surroundings) -> Result<ReplaceRoot> {
+    pub(crate) fn parse_root(argument: ValueRef<'_>, around: &PipelineContext) -> Result<ReplaceRoot> {
         let ValueRef::Document(document) = argument else {
             let kind = type_name(argument);
             let message = format!("expected an object as specification for $replaceRoot stage, got {kind}");
@@ -34,7 +34,7 @@ impl ReplaceRoot {
         Ok(ReplaceRoot { root: around.formula(root)?, called: "'newRoot' expression " })
     }
 
-    pub(crate) fn parse_with(argument: ValueRef<'_>, around: &Surroundings) -> Result<ReplaceRoot> {
+    pub(crate) fn parse_with(argument: ValueRef<'_>, around: &PipelineContext) -> Result<ReplaceRoot> {
         Ok(ReplaceRoot { root: around.formula(argument)?, called: "'replacement document' " })
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bson::{RawDocument, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Flow, Outbox, Step, World};
+use crate::pipeline::chain::{ExecutionContext, Flow, Outbox, Step};
 use crate::pipeline::row::Row;
-use crate::pipeline::rules::Place;
+use crate::pipeline::rules::PipelineKind;
 use crate::pipeline::running::Running;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::source::{Description, Namespace, Source};
 use crate::pipeline::stages::lookup::{read_stages, views};
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 use crate::pipeline::{Pipeline, parse_inner};
 
 /// A `$unionWith` as parsed.
@@ -25,7 +25,7 @@ pub(crate) struct UnionWith {
 }
 
 impl UnionWith {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<UnionWith> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<UnionWith> {
         let (from, stages): (Option<Namespace>, Vec<RawDocument>) = match argument {
             ValueRef::String(name) => (Some(around.namespace(name)), Vec::new()),
             ValueRef::Document(document) => {
@@ -64,12 +64,12 @@ impl UnionWith {
         let (on, view) = around.behind(from.as_ref());
         let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
         let inner = around.inner(on.as_ref(), &[])?;
-        let pipeline = Arc::new(parse_inner(&views(&stages), &inner, Place::Union)?);
+        let pipeline = Arc::new(parse_inner(&views(&stages), &inner, PipelineKind::Union)?);
         Ok(UnionWith { from, on, pipeline })
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        Box::new(Uniting { union: Arc::clone(self), outbox: Outbox::default(), other: None })
+        Box::new(UnionWithStep { union: Arc::clone(self), outbox: Outbox::default(), other: None })
     }
 
     pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
@@ -82,27 +82,27 @@ impl UnionWith {
     }
 }
 
-struct Uniting {
+struct UnionWithStep {
     union: Arc<UnionWith>,
     outbox: Outbox,
     other: Option<Running>,
 }
 
-impl Step for Uniting {
-    fn push(&mut self, row: Row, _world: &mut World<'_>) -> Result<()> {
+impl Step for UnionWithStep {
+    fn push(&mut self, row: Row, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.outbox.put(row);
         Ok(())
     }
 
-    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+    fn end(&mut self, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.other = Some(Pipeline::clone(&self.union.pipeline).start());
         self.outbox.end();
         Ok(())
     }
 
-    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Flow> {
         if let Some(other) = &mut self.other
-            && let Some(row) = other.next(world.source, world.context)?
+            && let Some(row) = other.next(execution.source, execution.context)?
         {
             return Ok(Flow::Row(row));
         }

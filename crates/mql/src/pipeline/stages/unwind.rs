@@ -5,16 +5,16 @@ use std::sync::Arc;
 use bson::{Document, Value, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Flow, Step, TREE_FACTOR, World};
-use crate::pipeline::path::Path;
+use crate::path::FieldPath;
+use crate::pipeline::chain::{ExecutionContext, Flow, Step, TREE_FACTOR};
 use crate::pipeline::row::{Body, Row, document_bytes};
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 
 /// An `$unwind` as parsed.
 #[derive(Debug)]
 pub(crate) struct Unwind {
-    pub(crate) path: Path,
-    pub(crate) index: Option<Path>,
+    pub(crate) path: FieldPath,
+    pub(crate) index: Option<FieldPath>,
     /// Whether a row without items stays.
     preserve: bool,
 }
@@ -51,7 +51,7 @@ impl Unwind {
         if path.is_empty() {
             return Err(Error::location(28812, "no path specified to $unwind stage"));
         }
-        let path = Path::parse_prefixed(path)?.ok_or_else(|| {
+        let path = FieldPath::parse_prefixed(path)?.ok_or_else(|| {
             let message = format!("path option to $unwind stage should be prefixed with a '$': {path}");
             Error::location(28818, message)
         })?;
@@ -59,7 +59,7 @@ impl Unwind {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        Box::new(Unwinding { unwind: Arc::clone(self), now: None, ended: false })
+        Box::new(UnwindStep { unwind: Arc::clone(self), now: None, ended: false })
     }
 }
 
@@ -80,7 +80,7 @@ fn read_preserve(value: ValueRef<'_>) -> Result<bool> {
     })
 }
 
-fn read_index(value: ValueRef<'_>) -> Result<Path> {
+fn read_index(value: ValueRef<'_>) -> Result<FieldPath> {
     let Some(name) = value.as_str().filter(|name| !name.is_empty()) else {
         let message = format!(
             "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got {}",
@@ -93,10 +93,10 @@ fn read_index(value: ValueRef<'_>) -> Result<Path> {
             format!("includeArrayIndex option to $unwind stage should not be prefixed with a '$': {name}");
         return Err(Error::location(28822, message));
     }
-    Path::parse(name)
+    FieldPath::parse_aggregation(name)
 }
 
-struct Unwinding {
+struct UnwindStep {
     unwind: Arc<Unwind>,
     now: Option<Open>,
     ended: bool,
@@ -122,11 +122,11 @@ enum Items {
     Of(std::iter::Enumerate<std::vec::IntoIter<Value>>),
 }
 
-impl Step for Unwinding {
-    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        world.context.spend(1)?;
+impl Step for UnwindStep {
+    fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
+        execution.context.spend(1)?;
         let (all_bytes, mut all) = (document_bytes(row.view()), 0);
-        let items = match self.unwind.path.get(row.view()) {
+        let items = match self.unwind.path.get_nested(row.view()) {
             Some(ValueRef::Array(items)) if items.is_empty() => {
                 if !self.unwind.preserve {
                     return Ok(());
@@ -135,7 +135,7 @@ impl Step for Unwinding {
             }
             Some(ValueRef::Array(items)) => {
                 let items: Vec<Value> = items.iter().map(ValueRef::to_value).collect();
-                world.context.spend(items.len() as u64)?;
+                execution.context.spend(items.len() as u64)?;
                 all = items.len();
                 Items::Of(items.into_iter().enumerate())
             }
@@ -159,21 +159,21 @@ impl Step for Unwinding {
         Ok(())
     }
 
-    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+    fn end(&mut self, _world: &mut ExecutionContext<'_>) -> Result<()> {
         self.ended = true;
         Ok(())
     }
 
-    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
+    fn pop(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Flow> {
         if let Some(open) = &mut self.now {
-            world.context.spend(open.steps)?;
+            execution.context.spend(open.steps)?;
             let next = match &mut open.items {
                 Items::Of(items) => items.next().map(|(number, value)| (Some(value), Some(number))),
                 Items::AsItIs | Items::Without => Some((None, None)),
             };
             let Some((value, number)) = next else {
                 self.now = None;
-                return self.pop(world);
+                return self.pop(execution);
             };
             let last = number.is_none();
             let mut document = if last { std::mem::take(&mut open.rest) } else { open.rest.clone() };

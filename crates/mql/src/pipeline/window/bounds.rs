@@ -8,7 +8,7 @@ use super::{Entry, SetWindowFields, name_of};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::{Expression, Scope, Variables};
-use crate::pipeline::text::as_double;
+use crate::pipeline::values::as_double;
 
 /// Which rows around a row are looked at.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Unit {
         })
     }
 
-    /// A date so many units later.
+    /// Returns a date so many units later.
     pub(crate) fn add(self, millis: i64, amount: i64, context: &Context) -> Result<i64> {
         match self {
             Unit::Fixed(unit) => Ok(millis.saturating_add(unit.saturating_mul(amount))),
@@ -75,7 +75,7 @@ impl Unit {
 }
 
 impl Window {
-    /// Whether the window of a row begins with the partition, so that it only grows from row to row.
+    /// Returns `true` if the window of a row begins with the partition, so that it only grows from row to row.
     pub(super) fn only_grows(&self) -> bool {
         matches!(
             self,
@@ -83,7 +83,7 @@ impl Window {
         )
     }
 
-    /// The rows that belong to each row, in order.
+    /// Returns the rows that belong to each row, in order.
     pub(super) fn of_rows(
         &self,
         entries: &[Entry],
@@ -146,7 +146,7 @@ impl Axis<'_> {
         Ok(())
     }
 
-    /// The values rise from row to row, so both ends are found by halving.
+    /// Finds both ends of each window by binary search: the values rise from row to row.
     fn range(
         &self,
         values: &[Option<ValueRef<'_>>],

@@ -12,7 +12,7 @@ use crate::pipeline::accumulator::{Accumulator, Deviation, Input};
 use crate::pipeline::memory::Memory;
 use crate::pipeline::row::value_bytes;
 use crate::pipeline::settings::Formula;
-use crate::pipeline::text::as_double;
+use crate::pipeline::values::as_double;
 
 /// What is computed for a row.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    /// The values of a partition, one for each row.
+    /// Returns the values of a partition, one for each row.
     pub(super) fn column(
         &self,
         entries: &[Entry],
@@ -70,7 +70,7 @@ impl Function {
         Ok(column)
     }
 
-    /// The values of what makes none that is larger than what it was given.
+    /// Returns the values of what makes none that is larger than what it was given.
     fn small_column(
         &self,
         entries: &[Entry],
@@ -167,7 +167,7 @@ fn over_windows(
         .collect()
 }
 
-/// A window that only grows is counted on; others are counted anew for each row.
+/// Returns a window that only grows is counted on; others are counted anew for each row.
 fn accumulate(
     accumulator: &Accumulator,
     windows: &[Range<usize>],
@@ -209,7 +209,7 @@ fn accumulate(
     Ok(values)
 }
 
-/// Where each row stands and what it has there; none where it has no number.
+/// Returns where each row stands and what it has there; none where it has no number.
 fn points(
     entries: &[Entry],
     values: &[Value],

@@ -14,13 +14,12 @@ use bson::{Collation, Value, ValueRef};
 
 use crate::error::{Error, Result};
 use crate::path::FieldPath;
-use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
+use crate::pipeline::chain::{Blocking, BlockingStep, ExecutionContext, Step};
 use crate::pipeline::memory::{Memory, left};
-use crate::pipeline::path::Path;
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::settings::Formula;
 use crate::pipeline::stages::order::key_bytes;
-use crate::pipeline::text::type_name;
+use crate::pipeline::values::type_name;
 use crate::sort::{Direction, Sort, SortKey};
 
 use functions::Function;
@@ -33,11 +32,11 @@ pub(crate) use parse::from_parts;
 pub(crate) struct SetWindowFields {
     partition: Option<Formula>,
     sort: Option<Arc<Sort>>,
-    outputs: Vec<(Path, Function)>,
+    outputs: Vec<(FieldPath, Function)>,
     collation: Collation,
 }
 
-/// The only field of an order, and its direction.
+/// Returns the only field of an order, and its direction.
 fn single_field(sort: Option<&Arc<Sort>>) -> Option<(&FieldPath, Direction)> {
     match sort?.fields() {
         [(path, direction)] => Some((path, *direction)),
@@ -47,7 +46,7 @@ fn single_field(sort: Option<&Arc<Sort>>) -> Option<(&FieldPath, Direction)> {
 
 impl SetWindowFields {
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        BlockingStep::step(Windowing {
+        BlockingStep::step(WindowStep {
             stage: Arc::clone(self),
             entries: Vec::new(),
             sorted: None,
@@ -67,7 +66,7 @@ pub(crate) struct Entry {
     row: Row,
 }
 
-struct Windowing {
+struct WindowStep {
     stage: Arc<SetWindowFields>,
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
@@ -81,10 +80,10 @@ struct Windowing {
     memory: Memory,
 }
 
-impl Blocking for Windowing {
-    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+impl Blocking for WindowStep {
+    fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()> {
         let partition = match &self.stage.partition {
-            Some(formula) => formula.of_row(&row, world.context)?.unwrap_or(Value::Null),
+            Some(formula) => formula.of_row(&row, execution.context)?.unwrap_or(Value::Null),
             None => Value::Null,
         };
         if matches!(partition, Value::Array(_)) {
@@ -93,22 +92,22 @@ impl Blocking for Windowing {
         }
         let key = match &self.stage.sort {
             Some(sort) => {
-                Some(sort.key(row.view(), &self.stage.collation, row.meta.as_deref(), world.context)?)
+                Some(sort.key(row.view(), &self.stage.collation, row.meta.as_deref(), execution.context)?)
             }
             None => None,
         };
         let bytes = row.bytes() + value_bytes(partition.view()) + key.as_ref().map_or(0, key_bytes);
-        self.memory.take(bytes, world.context)?;
+        self.memory.take(bytes, execution.context)?;
         self.entries.push(Entry { partition, key, row });
         Ok(())
     }
 
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+    fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         if let Some(row) = self.partition.next() {
             return Ok(Some(row));
         }
         if self.sorted.is_none() {
-            self.sort(world)?;
+            self.sort(execution)?;
         }
         let stage = Arc::clone(&self.stage);
         let Some(sorted) = &mut self.sorted else { return Ok(None) };
@@ -122,7 +121,7 @@ impl Blocking for Windowing {
         self.memory.give_back(std::mem::take(&mut self.held));
         let before = self.memory.used();
         self.partition_rows = entries.len();
-        self.partition = stage.compute(entries, &mut self.memory, world)?.into_iter();
+        self.partition = stage.compute(entries, &mut self.memory, execution)?.into_iter();
         self.held = self.memory.used() - before;
         Ok(self.partition.next())
     }
@@ -139,11 +138,11 @@ impl Blocking for Windowing {
     }
 }
 
-impl Windowing {
-    fn sort(&mut self, world: &World<'_>) -> Result<()> {
+impl WindowStep {
+    fn sort(&mut self, execution: &ExecutionContext<'_>) -> Result<()> {
         let mut entries = std::mem::take(&mut self.entries);
         let count = entries.len() as u64;
-        world.context.spend(count.saturating_mul(u64::from(count.max(1).ilog2())))?;
+        execution.context.spend(count.saturating_mul(u64::from(count.max(1).ilog2())))?;
         let stage = &self.stage;
         entries.sort_by(|left, right| {
             let partitions = stage.collation.compare_values(left.partition.view(), right.partition.view());
@@ -159,11 +158,16 @@ impl Windowing {
 }
 
 impl SetWindowFields {
-    /// The rows of one partition with their fields.
-    fn compute(&self, entries: Vec<Entry>, memory: &mut Memory, world: &mut World<'_>) -> Result<Vec<Row>> {
+    /// Returns the rows of one partition with their fields.
+    fn compute(
+        &self,
+        entries: Vec<Entry>,
+        memory: &mut Memory,
+        execution: &mut ExecutionContext<'_>,
+    ) -> Result<Vec<Row>> {
         let mut columns = Vec::with_capacity(self.outputs.len());
         for (_, function) in &self.outputs {
-            columns.push(function.column(&entries, self, memory, world.context)?.into_iter());
+            columns.push(function.column(&entries, self, memory, execution.context)?.into_iter());
         }
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -176,13 +180,13 @@ impl SetWindowFields {
         Ok(rows)
     }
 
-    /// What a row is sorted by, if it is a single field.
+    /// Returns what a row is sorted by, if it is a single field.
     fn sort_value<'a>(&self, entry: &'a Entry) -> Option<ValueRef<'a>> {
         let (path, _) = single_field(self.sort.as_ref())?;
         path.get(entry.row.view())
     }
 
-    /// Whether two rows stand at the same place of the order.
+    /// Returns `true` if two rows stand at the same place of the order.
     fn are_peers(&self, left: &Entry, right: &Entry) -> bool {
         match (&self.sort, &left.key, &right.key) {
             (Some(sort), Some(left), Some(right)) => sort.compare(left, right).is_eq(),
@@ -191,15 +195,15 @@ impl SetWindowFields {
     }
 }
 
-/// A position on the axis that rows are sorted along: a number, or the milliseconds of a date.
+/// Returns a position on the axis that rows are sorted along: a number, or the milliseconds of a date.
 fn position(value: Option<ValueRef<'_>>) -> Option<f64> {
     match value? {
         ValueRef::DateTime(millis) => Some(millis as f64),
-        number => crate::pipeline::text::as_double(number),
+        number => crate::pipeline::values::as_double(number),
     }
 }
 
-/// The name of a type, or that there is no value.
+/// Returns the name of a type, or that there is no value.
 fn name_of(value: Option<ValueRef<'_>>) -> &'static str {
     value.map_or("missing", type_name)
 }

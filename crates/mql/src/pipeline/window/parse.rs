@@ -8,10 +8,10 @@ use super::bounds::{Bound, Unit, Window};
 use super::functions::Function;
 use super::{SetWindowFields, single_field};
 use crate::error::{Error, Result};
+use crate::path::FieldPath;
 use crate::pipeline::accumulator::{Accumulator, Deviation, is_accumulator};
-use crate::pipeline::path::Path;
-use crate::pipeline::settings::{Formula, Surroundings};
-use crate::pipeline::text::{as_double, text, type_name, whole_number};
+use crate::pipeline::settings::{Formula, PipelineContext};
+use crate::pipeline::values::{as_double, text, type_name, whole_number};
 use crate::sort::{Direction, Sort};
 
 fn refused(message: impl Into<String>) -> Error {
@@ -19,7 +19,7 @@ fn refused(message: impl Into<String>) -> Error {
 }
 
 impl SetWindowFields {
-    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<SetWindowFields> {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<SetWindowFields> {
         let ValueRef::Document(document) = argument else {
             let kind = type_name(argument);
             return Err(refused(format!(
@@ -61,7 +61,7 @@ impl SetWindowFields {
         let parser = Parser { around, sort: sort.as_ref() };
         let outputs = output
             .iter()
-            .map(|(name, value)| Ok((Path::parse(name)?, parser.field(name, value)?)))
+            .map(|(name, value)| Ok((FieldPath::parse_aggregation(name)?, parser.field(name, value)?)))
             .collect::<Result<_>>()?;
         let collation = around.collation().clone();
         Ok(SetWindowFields { partition, sort, outputs, collation })
@@ -69,7 +69,7 @@ impl SetWindowFields {
 }
 
 struct Parser<'a> {
-    around: &'a Surroundings,
+    around: &'a PipelineContext,
     sort: Option<&'a Arc<Sort>>,
 }
 
@@ -386,12 +386,12 @@ fn range_bound(value: ValueRef<'_>, unit: Option<Unit>) -> Result<Bound<f64>> {
     }
 }
 
-/// A `$setWindowFields` that another stage is short for.
+/// Returns a `$setWindowFields` that another stage is short for.
 pub(crate) fn from_parts(
     partition: Option<ValueRef<'_>>,
     sort: Option<DocumentRef<'_>>,
     output: Document,
-    around: &Surroundings,
+    around: &PipelineContext,
 ) -> Result<SetWindowFields> {
     let mut document = Document::new();
     if let Some(partition) = partition {

@@ -33,12 +33,12 @@ pub(crate) const VERBS: &[(&str, Verb)] = &[
 /// The time of all scripts.
 const NOW_MILLIS: i64 = 1_700_000_000_000;
 
-/// The context of one question.
+/// Returns the context of one question.
 pub(crate) fn context() -> Context {
     Context::at(NOW_MILLIS)
 }
 
-/// An argument that is a document; an empty one if it is not given.
+/// Returns an argument that is a document; an empty one if it is not given.
 pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
     match arguments.get(position) {
         None => Document::new(),
@@ -47,7 +47,7 @@ pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
     }
 }
 
-/// What the options of a question say: `{collation: .., let: .., text: a text index}`.
+/// Returns what the options of a question say: `{collation: .., let: .., text: a text index}`.
 pub(crate) fn settings(options: &Document) -> Settings {
     let collation = match options.get("collation") {
         Some(Value::Document(collation)) => Collation::parse(collation.view()).unwrap(),

@@ -1,4 +1,4 @@
-//! The earth as WGS-84 has it: an ellipsoid, 21 km flatter at the poles than a sphere.
+//! The WGS-84 ellipsoid.
 //!
 //! Distances run along great ellipses, the sections of the ellipsoid with a plane through its centre, which is also
 //! what edges are. Against the shortest line of all, the geodesic, that is longer by a few parts in a hundred million
@@ -18,20 +18,20 @@ const POLE: f64 = EQUATOR * (1.0 - FLATTENING);
 /// The square of the eccentricity.
 const ECCENTRICITY_2: f64 = FLATTENING * (2.0 - FLATTENING);
 
-/// The direction of a place given in degrees.
+/// Returns the direction of a place given in degrees.
 pub(super) fn direction(longitude: f64, latitude: f64) -> Vector {
     let (longitude, latitude) = (longitude.to_radians(), latitude.to_radians());
     let (sin, cos) = latitude.sin_cos();
     Vector { x: cos * longitude.cos(), y: cos * longitude.sin(), z: (1.0 - ECCENTRICITY_2) * sin }.unit()
 }
 
-/// The place where a direction leaves the ellipsoid, in metres from the centre.
+/// Returns the place where a direction leaves the ellipsoid, in metres from the centre.
 pub(super) fn surface(direction: Vector) -> Vector {
     let Vector { x, y, z } = direction;
     direction * (x.hypot(y) / EQUATOR).hypot(z / POLE).recip()
 }
 
-/// The length of the great ellipse between two places, in metres.
+/// Returns the length of the great ellipse between two places, in metres.
 pub(super) fn distance(from: Vector, to: Vector) -> f64 {
     let normal = from.normal(to);
     // Opposite places have many planes; the one through the poles holds the shortest way.
@@ -54,7 +54,7 @@ pub(super) fn distance(from: Vector, to: Vector) -> f64 {
     }
 }
 
-/// The length of an ellipse from an angle over a span, by Gauss's quadrature: the curve is so nearly a circle that
+/// Returns the length of an ellipse from an angle over a span, by Gauss's quadrature: the curve is so nearly a circle that
 /// eight places give all digits.
 fn ellipse_length(half_short: f64, start: f64, span: f64) -> f64 {
     const NODES: [(f64, f64); 4] = [
@@ -72,7 +72,7 @@ fn ellipse_length(half_short: f64, start: f64, span: f64) -> f64 {
     sum * half
 }
 
-/// The area to the left of a closed line, in square metres.
+/// Returns the area to the left of a closed line, in square metres.
 pub(super) fn area(corners: &[Vector]) -> f64 {
     let of_pole = swollen(1.0);
     let authalic = |place: &Vector| {
@@ -85,7 +85,7 @@ pub(super) fn area(corners: &[Vector]) -> f64 {
     area_to_the_left(&corners) * EQUATOR * EQUATOR * of_pole / 2.0
 }
 
-/// The area between the equator and the latitude of that sine, for one radian of longitude and an equator of radius
+/// Returns the area between the equator and the latitude of that sine, for one radian of longitude and an equator of radius
 /// one, twice.
 fn swollen(sine: f64) -> f64 {
     let e = ECCENTRICITY_2.sqrt();

@@ -1,4 +1,4 @@
-//! `GeoJSON` in: shapes, or the reason why a value is none.
+//! Parsing of `GeoJSON` into shapes.
 //!
 //! A place has two coordinates, on the earth longitude and latitude in degrees; what follows them is ignored, as is a
 //! `crs` member: the container says what surface it is, and the earth is WGS-84.
@@ -7,7 +7,7 @@ use document::{ArrayRef, ValueRef};
 
 use super::shape::{Polygon, Shape};
 use super::surface::Place;
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// Reads a geometry.
 pub(super) fn read<P: Place>(value: ValueRef<'_>, context: &Context) -> Result<Shape<P>, String> {
@@ -56,7 +56,7 @@ fn places<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<
     coordinates.iter().map(|position| place(array(position)?)).collect()
 }
 
-/// Places in a row, each different from the one before.
+/// Returns the positions of a line without repetitions of the one before.
 fn chain<P: Place>(mut places: Vec<P>) -> Result<Vec<P>, String> {
     places.dedup_by(|next, previous| next.is_at(*previous));
     match places.windows(2).find_map(|pair| pair[0].unjoinable(pair[1])) {
@@ -82,7 +82,7 @@ fn polygon<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Pol
     Ok(Polygon::new(outer?, rings.collect::<Result<_, _>>()?))
 }
 
-/// The corners of a ring, the first of them not again at the end.
+/// Returns the corners of a ring, the first of them not again at the end.
 fn ring<P: Place>(positions: ValueRef<'_>, number: usize, context: &Context) -> Result<Vec<P>, String> {
     let positions = array(positions)?;
     let places: Vec<P> = places(positions, context)?;

@@ -14,7 +14,7 @@ use super::surface::{Edge, Place};
 impl Place for Vector {
     type Edge = Arc;
     /// A place off the line and whether it lies to the left.
-    type Compass = Option<(Vector, bool)>;
+    type Orientation = Option<(Vector, bool)>;
 
     fn at(longitude: f64, latitude: f64) -> Result<Vector, String> {
         if !(-90.0..=90.0).contains(&latitude) {
@@ -27,7 +27,7 @@ impl Place for Vector {
     }
 
     fn unjoinable(self, other: Vector) -> Option<&'static str> {
-        // So nearly opposite that no edge between them is the shorter one.
+        // Nearly antipodal positions have no unique shortest edge.
         let opposite = self.chord(-other) < 1e-9 * PI;
         opposite.then_some("An edge must not join positions on opposite sides of the earth.")
     }
@@ -59,8 +59,9 @@ impl Place for Vector {
         corners
     }
 
-    /// A place just left of an edge, if turning tells its side. Of a ring that goes around half the earth some do not.
-    fn compass(corners: &[Vector]) -> Option<(Vector, bool)> {
+    /// Returns a position just left of an edge whose side the winding number decides. Some edges of a ring around half the
+    /// earth have none.
+    fn orientation(corners: &[Vector]) -> Option<(Vector, bool)> {
         const TRIES: usize = 16;
         let step = corners.len().div_ceil(TRIES);
         ring_edges(corners).step_by(step).find_map(|edge| {
@@ -71,7 +72,7 @@ impl Place for Vector {
     }
 
     fn is_left_of(self, ring: &Ring<Vector>) -> bool {
-        match (turns(&ring.corners, self), ring.compass) {
+        match (turns(&ring.corners, self), ring.orientation) {
             (1.., _) => true,
             (..=-1, _) => false,
             (0, Some((anchor, inside))) => inside != crossed_oddly(&ring.corners, self, anchor),
@@ -84,7 +85,7 @@ impl Place for Vector {
     }
 }
 
-/// How often a ring goes around a place, to the left.
+/// Returns how often a ring goes around a place, to the left.
 fn turns(corners: &[Vector], place: Vector) -> i32 {
     let seen = |corner: Vector| {
         let away = corner - place;
@@ -101,10 +102,10 @@ fn turns(corners: &[Vector], place: Vector) -> i32 {
     (sum / TAU).round() as i32
 }
 
-/// Whether the way between two places off a ring crosses it an odd number of times.
+/// Returns `true` if the way between two places off a ring crosses it an odd number of times.
 fn crossed_oddly(corners: &[Vector], from: Vector, to: Vector) -> bool {
     if from.dot(to) < -0.5 {
-        // The way would be long, or undecided between places opposite each other: go by a third.
+        // The way would be long, or ambiguous between antipodal positions: go by a third one.
         let across = from.normal(to);
         let by = if across.length() > 0.1 { across.unit() } else { from.aside() };
         return crossed_oddly(corners, from, by) != crossed_oddly(corners, by, to);

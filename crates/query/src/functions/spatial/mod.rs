@@ -1,16 +1,16 @@
-//! Functions of places on the earth or on a plane, given as `GeoJSON`: `Point`, `MultiPoint`, `LineString`, `Polygon`
-//! with holes and `MultiPolygon`. Which surface it is, a container says (`geospatialConfig`): each has its own table of the
-//! same functions. On a plane coordinates are any numbers, edges straight, distances and areas in the unit of the
-//! coordinates. Of the earth:
+//! Functions of places on the earth or on a plane, given as `GeoJSON`: `Point`, `MultiPoint`, `LineString`, `Polygon` with
+//! holes and `MultiPolygon`. A container names its surface (`geospatialConfig`): each surface has its own table of the same
+//! functions. On a plane coordinates are any numbers, edges straight, distances and areas in the unit of the coordinates.
+//! Of the earth:
 //!
 //! - The earth is the WGS-84 ellipsoid; distances are metres along great ellipses (`ellipsoid`), areas square metres.
 //! - An edge is the shorter great ellipse between its ends, not a line on a map: from 10 degrees east to 20 degrees
 //!   east at 50 degrees north it passes a little north of that parallel.
 //! - A polygon lies to the left of its outer ring (`shape`).
 //! - A boundary belongs to its shape: what touches intersects, and a place on a polygon's edge is within it.
-//! - What is no geometry, or a polygon that is not closed, makes the result undefined, except for the two functions
-//!   that ask for that. Whether rings cross themselves is looked at only by those two: it costs too much for each
-//!   item, and a crossed ring still has a left and a right.
+//! - A value that is not a geometry, or a polygon that is not closed, makes the result undefined, except for the two
+//!   validity functions. Only those two check whether rings cross themselves: it costs too much for each item, and a
+//!   crossed ring still has a left and a right.
 
 mod ellipsoid;
 mod geojson;
@@ -29,7 +29,7 @@ use self::shape::Shape;
 use self::sphere::Vector;
 use self::surface::Place;
 use super::{Arg, Entry, number};
-use crate::context::Context;
+use crate::functions::context::Context;
 
 /// The functions of places on the earth.
 pub(crate) const TABLE: &[Entry] = &table::<Vector>();
@@ -56,14 +56,14 @@ fn both<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<(Shape<P>,
     Some((shape(arguments[0], context)?, shape(arguments[1], context)?))
 }
 
-/// The area of all polygons, holes taken away; places and lines have none.
+/// Returns the area of all polygons without their holes; positions and lines have none.
 fn area<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let shape: Shape<P> = shape(arguments[0], context)?;
     let mut sum = 0.0;
     for polygon in &shape.polygons {
         sum += P::area(&polygon.outer.corners);
         for hole in &polygon.holes {
-            // What a hole has to its left is what it leaves.
+            // The left of a hole's ring is outside the hole.
             let taken: Vec<P> = hole.corners.iter().rev().copied().collect();
             sum -= P::area(&taken);
         }
@@ -86,7 +86,7 @@ fn within<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     relate::within(&a, &b, context).map(Value::Bool)
 }
 
-/// Why a value is no valid geometry, if so.
+/// Returns why a value is no valid geometry, if so.
 fn flaw<P: Place>(value: ValueRef<'_>, context: &Context) -> Option<String> {
     match geojson::read::<P>(value, context) {
         Ok(shape) => validity::flaw(&shape, context),
@@ -112,8 +112,8 @@ fn is_valid_detailed<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Opti
 mod tests {
     use super::super::testing::{call, call_in, call_on, check};
     use super::*;
-    use crate::context::Fault;
-    use crate::logical::Surface;
+    use crate::functions::context::Fault;
+    use crate::surface::Surface;
 
     fn point(longitude: f64, latitude: f64) -> String {
         format!(r#"{{"type": "Point", "coordinates": [{longitude}, {latitude}]}}"#)
@@ -123,7 +123,7 @@ mod tests {
         format!(r#"{{"type": "{kind}", "coordinates": {coordinates}}}"#)
     }
 
-    /// A box written counter-clockwise.
+    /// Returns a box written counter-clockwise.
     fn square(west: f64, south: f64, east: f64, north: f64) -> String {
         format!("[[{west},{south}],[{east},{south}],[{east},{north}],[{west},{north}],[{west},{south}]]")
     }

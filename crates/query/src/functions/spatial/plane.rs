@@ -49,7 +49,7 @@ fn reversed_if(reverse: bool, mut corners: Vec<Point>) -> Vec<Point> {
 impl Place for Point {
     type Edge = Segment;
     /// Whether the corners go counter-clockwise.
-    type Compass = bool;
+    type Orientation = bool;
 
     fn at(first: f64, second: f64) -> Result<Point, String> {
         if first.is_finite() && second.is_finite() {
@@ -86,12 +86,12 @@ impl Place for Point {
         reversed_if(doubled_area(&corners) > 0.0, corners)
     }
 
-    fn compass(corners: &[Point]) -> bool {
+    fn orientation(corners: &[Point]) -> bool {
         doubled_area(corners) > 0.0
     }
 
-    /// A ray from the place to the right crosses a ring an odd number of times if the ring surrounds the place. A corner
-    /// on the ray belongs to what lies above it, so it is crossed once or not at all.
+    /// Returns a ray from the place to the right crosses a ring an odd number of times if the ring surrounds the place. A
+    /// corner on the ray belongs to what lies above it, so it is crossed once or not at all.
     fn is_left_of(self, ring: &Ring<Point>) -> bool {
         let crosses = |edge: &Segment| {
             let (start, end) = (edge.start.minus(self), edge.end.minus(self));
@@ -99,7 +99,7 @@ impl Place for Point {
             rises == (end.y >= 0.0) && rises == (start.cross(end) > 0.0)
         };
         let surrounded = ring.edges().filter(crosses).count() % 2 == 1;
-        surrounded == ring.compass
+        surrounded == ring.orientation
     }
 
     fn area(corners: &[Point]) -> f64 {
@@ -115,7 +115,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// How far a place may be from the line and still lie on it.
+    /// Returns how far a place may be from the line and still lie on it.
     fn tolerance(&self, place: Point) -> f64 {
         SAME * self.start.size().max(self.end.size()).max(place.size())
     }
@@ -128,7 +128,7 @@ impl Segment {
         if across.abs() <= self.tolerance(place) * length { 0.0 } else { across.signum() }
     }
 
-    /// The least and the greatest of two coordinates.
+    /// Returns the least and the greatest of two coordinates.
     fn ordered(one: f64, other: f64) -> (f64, f64) {
         (one.min(other), one.max(other))
     }

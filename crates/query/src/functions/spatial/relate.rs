@@ -1,12 +1,12 @@
-//! How two shapes lie to each other: do they meet, does one hold the other, how far apart are they.
+//! Relations between two shapes: intersection, containment, distance.
 //!
-//! Every pair of edges may be looked at, so the work is paid for before it is done.
+//! Every pair of edges may be compared, so the work is charged before it is done.
 
 use super::shape::{Shape, Side};
 use super::surface::{Edge, Place};
-use crate::context::Context;
+use crate::functions::context::Context;
 
-/// Whether the shapes have a place in common; `None` when finding out costs more than is left.
+/// Returns whether the shapes have a place in common; `None` when finding out costs more than is left.
 pub(super) fn intersects<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<bool> {
     pay(a, b, context)?;
     // Shapes whose boundaries do not meet are apart, or one holds all corners of the other.
@@ -17,7 +17,7 @@ pub(super) fn intersects<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context
     Some(a.edges().any(|edge| edges.iter().any(|other| edge.meets(other))))
 }
 
-/// Whether all of the first shape belongs to the second, whose boundary counts.
+/// Returns whether all of the first shape belongs to the second, whose boundary counts.
 pub(super) fn within<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<bool> {
     pay(a, b, context)?;
     if a.corners().next().is_none() || (!a.polygons.is_empty() && b.polygons.is_empty()) {
@@ -32,12 +32,12 @@ pub(super) fn within<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) ->
             return Some(false);
         }
     }
-    // The boundary is held; what is missing is a hole, or the outside, in the midst of the area.
+    // The boundary is contained; a hole, or the outside, may still lie inside the area.
     let amid = |place: P| a.polygons.iter().any(|polygon| polygon.side(place) == Side::Inside);
     Some(!b.rings().flat_map(|ring| ring.corners.iter()).any(|corner| amid(*corner)))
 }
 
-/// Whether a shape holds an edge whose ends it holds: cut wherever it meets an edge of the shape, the middle of each
+/// Returns whether a shape holds an edge whose ends it holds: cut wherever it meets an edge of the shape, the middle of each
 /// piece tells about the whole piece.
 fn holds_edge<P: Place>(
     shape: &Shape<P>,
@@ -57,7 +57,7 @@ fn holds_edge<P: Place>(
     Some(pieces.all(|piece| shape.covers(piece[0].midway(piece[1]))))
 }
 
-/// The distance between the nearest places of two shapes. Shapes without places have none.
+/// Returns the distance between the nearest places of two shapes. Shapes without places have none.
 ///
 /// Edges come nearest to each other at an end of one of them. On the earth, where on an edge that is, is found as on a
 /// sphere and measured on the ellipsoid: the place may be off a little, the distance is not.
@@ -78,7 +78,7 @@ pub(super) fn distance<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) 
             for edge in &edges {
                 consider(corner, edge.nearest(corner));
             }
-            // A line whose places are all one has no edge.
+            // A line whose positions are all equal has no edge.
             for place in other.points.iter().chain(other.lines.iter().map(|line| &line[0])) {
                 consider(corner, *place);
             }

@@ -25,8 +25,8 @@ pub(super) struct Polygon<P: Place> {
 #[derive(Debug)]
 pub(super) struct Ring<P: Place> {
     pub(super) corners: Vec<P>,
-    /// What tells its sides.
-    pub(super) compass: P::Compass,
+    /// Distinguishes its sides.
+    pub(super) orientation: P::Orientation,
 }
 
 /// Where a place lies with regard to an area.
@@ -44,13 +44,13 @@ impl<P: Place> Default for Shape<P> {
 }
 
 impl<P: Place> Shape<P> {
-    /// Every place that was written down.
+    /// Returns every place that was written down.
     pub(super) fn corners(&self) -> impl Iterator<Item = P> {
         let rings = self.rings().flat_map(|ring| ring.corners.iter());
         self.points.iter().chain(self.lines.iter().flatten()).chain(rings).copied()
     }
 
-    /// Every edge of lines and rings.
+    /// Returns every edge of lines and rings.
     pub(super) fn edges(&self) -> impl Iterator<Item = P::Edge> {
         let lines = self.lines.iter().flat_map(|line| edges_of(line));
         lines.chain(self.rings().flat_map(Ring::edges))
@@ -60,7 +60,7 @@ impl<P: Place> Shape<P> {
         self.polygons.iter().flat_map(Polygon::rings)
     }
 
-    /// Whether a place belongs to the shape, its boundary included.
+    /// Returns `true` if a place belongs to the shape, its boundary included.
     pub(super) fn covers(&self, place: P) -> bool {
         self.points.iter().any(|point| point.is_at(place))
             || self
@@ -71,13 +71,13 @@ impl<P: Place> Shape<P> {
     }
 }
 
-/// The edges between places in a row.
+/// Returns the edges between places in a row.
 pub(super) fn edges_of<P: Place>(places: &[P]) -> impl Iterator<Item = P::Edge> {
     places.windows(2).map(|pair| P::Edge::new(pair[0], pair[1]))
 }
 
 impl<P: Place> Polygon<P> {
-    /// An area of rings of at least three corners each, none of which is the one before it again.
+    /// Creates an area of rings of at least three corners each, none of which is the one before it again.
     pub(super) fn new(outer: Vec<P>, holes: Vec<Vec<P>>) -> Self {
         let holes = holes.into_iter().map(|corners| Ring::new(P::hole(corners)));
         Polygon { outer: Ring::new(P::outer(outer)), holes: holes.collect() }
@@ -87,7 +87,7 @@ impl<P: Place> Polygon<P> {
         std::iter::once(&self.outer).chain(&self.holes)
     }
 
-    /// Inside is what every ring has to its left.
+    /// Returns the side of a position. The inside is on the left of every ring.
     pub(super) fn side(&self, place: P) -> Side {
         let mut side = Side::Inside;
         for ring in self.rings() {
@@ -103,15 +103,15 @@ impl<P: Place> Polygon<P> {
 
 impl<P: Place> Ring<P> {
     pub(super) fn new(corners: Vec<P>) -> Self {
-        let compass = P::compass(&corners);
-        Ring { corners, compass }
+        let orientation = P::orientation(&corners);
+        Ring { corners, orientation }
     }
 
     pub(super) fn edges(&self) -> impl Iterator<Item = P::Edge> {
         ring_edges(&self.corners)
     }
 
-    /// Where a place lies; the left is inside.
+    /// Returns where a place lies; the left is inside.
     pub(super) fn side(&self, place: P) -> Side {
         if self.edges().any(|edge| edge.holds(place)) {
             return Side::Boundary;
@@ -120,7 +120,7 @@ impl<P: Place> Ring<P> {
     }
 }
 
-/// The edges of a closed line.
+/// Returns the edges of a closed line.
 pub(super) fn ring_edges<P: Place>(corners: &[P]) -> impl Iterator<Item = P::Edge> {
     let closing = corners.last().zip(corners.first());
     edges_of(corners).chain(closing.map(|(last, first)| P::Edge::new(*last, *first)))

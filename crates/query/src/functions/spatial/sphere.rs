@@ -36,24 +36,24 @@ impl Vector {
         self.dot(self).sqrt()
     }
 
-    /// The direction of this vector; a vector of no length has none and stays.
+    /// Returns the direction of this vector; a vector of no length has none and stays.
     pub(super) fn unit(self) -> Vector {
         let length = self.length();
         if length > 0.0 { self * length.recip() } else { self }
     }
 
-    /// The chord between two directions: as good as the angle for telling which is nearer.
+    /// Returns the chord between two directions: as good as the angle for telling which is nearer.
     pub(super) fn chord(self, other: Vector) -> f64 {
         (self - other).length()
     }
 
-    /// The normal of the plane through two directions and the centre, of twice the length of their product. Made of
+    /// Returns the normal of the plane through two directions and the centre, of twice the length of their product. Made of
     /// sum and difference it keeps its digits when they are close together.
     pub(super) fn normal(self, other: Vector) -> Vector {
         (self + other).cross(other - self)
     }
 
-    /// Some direction at a right angle to this one.
+    /// Returns some direction at a right angle to this one.
     pub(super) fn aside(self) -> Vector {
         let axis = if self.z.abs() < 0.9 {
             Vector { x: 0.0, y: 0.0, z: 1.0 }
@@ -163,7 +163,7 @@ impl Edge for Arc {
     }
 }
 
-/// The area to the left of a closed line, as a part of the unit sphere: between 0 and 4 pi.
+/// Returns the area to the left of a closed line, as a part of the unit sphere: between 0 and 4 pi.
 pub(super) fn area_to_the_left(corners: &[Vector]) -> f64 {
     let [apex, rest @ ..] = corners else { return 0.0 };
     let mut sum = 0.0;

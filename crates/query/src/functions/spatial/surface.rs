@@ -1,4 +1,4 @@
-//! What shapes need to know of the surface that they lie on: the earth (`globe`) or a plane (`plane`).
+//! The interface of a surface: the earth (`globe`) or a plane (`plane`).
 //!
 //! Reading, containment, distance and validity are written once over these two traits; a container's `geospatialConfig`
 //! decides which table of functions a query gets, so that constants, filters and conditions of patches all agree.
@@ -11,40 +11,40 @@ use super::shape::Ring;
 pub(super) trait Place: Copy + Debug + 'static {
     /// The line between two places.
     type Edge: Edge<Place = Self>;
-    /// What is worked out once for each ring, to tell its sides.
-    type Compass: Debug;
+    /// Computed once for each ring, to distinguish its sides.
+    type Orientation: Debug;
 
-    /// The place of two coordinates, or why there is none.
+    /// Returns the place of two coordinates, or why there is none.
     fn at(first: f64, second: f64) -> Result<Self, String>;
 
-    /// Why no edge joins two places, if so.
+    /// Returns why no edge joins two places, if so.
     fn unjoinable(self, other: Self) -> Option<&'static str>;
 
-    /// Whether both are one place.
+    /// Returns `true` if both are one place.
     fn is_at(self, other: Self) -> bool;
 
-    /// A measure that grows with the distance and costs less.
+    /// Returns a cheap measure that grows with the distance.
     fn apart(self, other: Self) -> f64;
 
-    /// The distance, in metres or in the plane's own unit.
+    /// Returns the distance, in metres or in the plane's own unit.
     fn distance(self, other: Self) -> f64;
 
-    /// The place in the middle.
+    /// Returns the place in the middle.
     fn midway(self, other: Self) -> Self;
 
-    /// The corners of an outer ring, in the direction that has the area to its left.
+    /// Returns the corners of an outer ring, in the direction that has the area to its left.
     fn outer(corners: Vec<Self>) -> Vec<Self>;
 
-    /// The corners of a hole, in the direction that has what it leaves to its left.
+    /// Returns the corners of a hole, in the direction that has what it leaves to its left.
     fn hole(corners: Vec<Self>) -> Vec<Self>;
 
-    /// What tells the sides of a ring of at least three corners.
-    fn compass(corners: &[Self]) -> Self::Compass;
+    /// Computes the value that distinguishes the sides of a ring of at least three corners.
+    fn orientation(corners: &[Self]) -> Self::Orientation;
 
-    /// Whether a place off the line lies to the left of a ring.
+    /// Returns `true` if a place off the line lies to the left of a ring.
     fn is_left_of(self, ring: &Ring<Self>) -> bool;
 
-    /// The area to the left of a closed line, in square metres or in the plane's own unit.
+    /// Returns the area to the left of a closed line, in square metres or in the plane's own unit.
     fn area(corners: &[Self]) -> f64;
 }
 
@@ -58,22 +58,22 @@ pub(super) trait Edge {
 
     fn end(&self) -> Self::Place;
 
-    /// The place of the edge nearest to a place.
+    /// Returns the place of the edge nearest to a place.
     fn nearest(&self, place: Self::Place) -> Self::Place;
 
-    /// Whether a place lies on the edge.
+    /// Returns `true` if a place lies on the edge.
     fn holds(&self, place: Self::Place) -> bool;
 
-    /// Whether the edges are near enough that they could meet.
+    /// Returns `true` if the edges are near enough that they could meet.
     fn may_meet(&self, other: &Self) -> bool;
 
-    /// Where the edges cross at a place that is an end of neither.
+    /// Returns where the edges cross at a place that is an end of neither.
     fn crossing(&self, other: &Self) -> Option<Self::Place>;
 
-    /// The least and the greatest that the edge can have along one axis.
+    /// Returns the least and the greatest that the edge can have along one axis.
     fn span(&self) -> (f64, f64);
 
-    /// Whether the edges have a place in common.
+    /// Returns `true` if the edges have a place in common.
     fn meets(&self, other: &Self) -> bool {
         self.may_meet(other)
             && (self.holds(other.start())

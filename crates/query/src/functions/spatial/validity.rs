@@ -1,11 +1,11 @@
-//! What can be wrong with a shape that was read: rings that cross themselves or each other.
+//! Validity of shapes: rings that cross themselves or each other.
 
 use super::shape::{Polygon, Shape, Side};
 use super::surface::{Edge, Place};
-use crate::context::Context;
+use crate::functions::context::Context;
 
-/// An edge and whose it is.
-struct Owned<E> {
+/// An edge and its ring.
+struct RingEdge<E> {
     edge: E,
     polygon: usize,
     ring: usize,
@@ -14,20 +14,20 @@ struct Owned<E> {
     of: usize,
 }
 
-/// The first flaw, if the shape has one. When finding out costs more than is left, the context has the fault and the
-/// answer says nothing.
+/// Returns the first flaw, if the shape has one. If the budget is used up, the context has the fault and the result is
+/// meaningless.
 pub(super) fn flaw<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
     crossing(shape, context).or_else(|| nesting(shape, context))
 }
 
-/// Rings that meet where they must not. Edges are sorted along one axis, so that only those are compared which
-/// overlap there.
+/// Returns an error for rings that meet where they must not. Edges are sorted along one axis, so that only those are
+/// compared which overlap there.
 fn crossing<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
     let mut edges = Vec::new();
     for (polygon, area) in shape.polygons.iter().enumerate() {
         for (ring, line) in area.rings().enumerate() {
             let of = line.corners.len();
-            edges.extend(line.edges().enumerate().map(|(place, edge)| Owned {
+            edges.extend(line.edges().enumerate().map(|(place, edge)| RingEdge {
                 edge,
                 polygon,
                 ring,
@@ -52,12 +52,12 @@ fn crossing<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
     None
 }
 
-fn begin<E: Edge>(owned: &Owned<E>) -> f64 {
+fn begin<E: Edge>(owned: &RingEdge<E>) -> f64 {
     owned.edge.span().0
 }
 
-/// Whether two edges meet in a way that a valid shape does not have.
-fn disturbs<E: Edge>(one: &Owned<E>, other: &Owned<E>) -> bool {
+/// Returns `true` if two edges meet in a way that a valid shape does not have.
+fn disturbs<E: Edge>(one: &RingEdge<E>, other: &RingEdge<E>) -> bool {
     if (one.polygon, one.ring) != (other.polygon, other.ring) {
         // Rings may touch, but not cross or run along each other.
         let along = [other.edge.start(), other.edge.end()].iter().filter(|end| one.edge.holds(**end)).count()
@@ -79,7 +79,7 @@ fn disturbs<E: Edge>(one: &Owned<E>, other: &Owned<E>) -> bool {
     one.edge.meets(&other.edge)
 }
 
-fn describe<E>(one: &Owned<E>, other: &Owned<E>) -> String {
+fn describe<E>(one: &RingEdge<E>, other: &RingEdge<E>) -> String {
     if one.polygon != other.polygon {
         return "The MultiPolygon input is not valid because two of its polygons overlap.".to_owned();
     }

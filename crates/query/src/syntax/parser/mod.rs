@@ -2,13 +2,13 @@
 //! stand between in `operand`.
 //!
 //! Two things are bounded by [`MAX_DEPTH`], and neither implies the other. The *depth* of the parser's own recursion
-//! keeps its stack small. The *height* of each tree keeps the stacks of all who walk it later small: `((a+1)*2+1)*2`
-//! is read without recursion, because its parentheses open before anything else, and still grows a level with each.
-//! So every finished piece comes with its height, as a [`Tree`]. What is flat in the tree and nested when it is run,
-//! as `a = b = c` and `a[b][c]` are, counts as nested.
+//! keeps its stack small. The *height* of each tree bounds the stack of later walks: `((a+1)*2+1)*2` is read without
+//! recursion, because its parentheses open before anything else, and still grows a level with each. So every finished
+//! piece comes with its height, as a [`Tree`]. What is flat in the tree and nested when it is run, as `a = b = c` and
+//! `a[b][c]` are, counts as nested.
 //!
 //! Chains of operators, lists and redundant parentheses are as long as they like; `((a OR b) OR c) OR d`, which query
-//! builders love to write, is the flat chain that it means.
+//! builders write, becomes a flat chain.
 
 mod operand;
 mod operators;
@@ -34,7 +34,7 @@ const RESERVED: [&str; 25] = [
 /// A finished expression.
 struct Tree {
     node: Node,
-    /// The number of nodes on the longest way down, itself included, as those who run it see them.
+    /// The number of nodes on the longest way down, itself included, as the evaluator sees them.
     height: usize,
     /// Where its text begins, parentheses around it included.
     start: usize,
@@ -64,14 +64,14 @@ impl<'t> Parser<'t> {
         Ok(Self { lexer, token, span, last_end: 0, depth: 0 })
     }
 
-    /// A whole text that is one `SELECT`.
+    /// Returns a whole text that is one `SELECT`.
     pub(super) fn statement(mut self) -> Result<Query> {
         let tall = self.query()?;
         self.end()?;
         Ok(tall.query)
     }
 
-    /// A whole text that is `FROM c WHERE ...`.
+    /// Returns a whole text that is `FROM c WHERE ...`.
     pub(super) fn condition(mut self) -> Result<(Name, Node)> {
         self.expect_keyword("FROM")?;
         let container = self.name()?;
@@ -93,7 +93,7 @@ impl<'t> Parser<'t> {
         Ok(std::mem::replace(&mut self.token, token))
     }
 
-    /// The token after the current one.
+    /// Returns the token after the current one.
     fn peek(&self) -> Result<Token<'t>> {
         Ok(self.lexer.clone().next()?.0)
     }
@@ -139,7 +139,7 @@ impl<'t> Parser<'t> {
         if self.accept_symbol(symbol)? { Ok(()) } else { self.unexpected() }
     }
 
-    /// Whether the current token may name something.
+    /// Returns `true` if the current token may name something.
     fn at_name(&self) -> bool {
         matches!(self.token, Token::Word(word) if !is_reserved(word))
     }
@@ -148,7 +148,7 @@ impl<'t> Parser<'t> {
         if self.at_name() { self.any_word() } else { self.unexpected() }
     }
 
-    /// A name where even a reserved word can be nothing else.
+    /// Returns a name where even a reserved word can be nothing else.
     fn any_word(&mut self) -> Result<Name> {
         let Token::Word(word) = self.token else { return self.unexpected() };
         let span = self.span;
@@ -176,7 +176,7 @@ impl<'t> Parser<'t> {
         Error::TooDeep { limit: MAX_DEPTH, start: self.span.start, end: self.span.end }
     }
 
-    /// A tree over parts of at most the given height, from `start` to what was taken last.
+    /// Returns a tree over parts of at most the given height, from `start` to what was taken last.
     fn grow(&self, kind: NodeKind, start: usize, height_of_parts: usize) -> Result<Tree> {
         if height_of_parts >= MAX_DEPTH {
             return Err(self.too_deep());
@@ -185,13 +185,13 @@ impl<'t> Parser<'t> {
         Ok(Tree { node, height: height_of_parts + 1, start })
     }
 
-    /// A tree without parts.
+    /// Returns a tree without parts.
     fn leaf(&self, kind: NodeKind, start: usize) -> Tree {
         Tree { node: Node { kind, span: self.span_from(start) }, height: 1, start }
     }
 }
 
-/// The value that a number stands for; none if it is beyond all numbers.
+/// Returns the value that a number stands for; none if it is beyond all numbers.
 fn number_value(digits: &str, negative: bool) -> Option<Value> {
     // Sign and digits are read together: the smallest integer has no positive counterpart.
     let text = if negative { format!("-{digits}") } else { digits.to_owned() };

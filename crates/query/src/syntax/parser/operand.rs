@@ -8,7 +8,7 @@ use crate::syntax::ast::{Name, Node, NodeKind, Step, SubqueryKind};
 use crate::syntax::lexer::Token;
 
 impl Parser<'_> {
-    /// An operand with its path.
+    /// Returns an operand with its path.
     pub(super) fn operand(&mut self) -> Result<Tree> {
         if self.at_symbol("(") {
             return self.parenthesized();
@@ -41,7 +41,7 @@ impl Parser<'_> {
         Ok(tree)
     }
 
-    /// A `SELECT` as an operand, without the parentheses around it.
+    /// Returns a `SELECT` as an operand, without the parentheses around it.
     fn subquery(&mut self, kind: SubqueryKind) -> Result<Tree> {
         let start = self.span.start;
         let TallQuery { query, height } = self.query()?;
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number right behind its sign; the sign is the current token.
+    /// Returns a number right behind its sign; the sign is the current token.
     pub(super) fn signed_number(&mut self, negative: bool) -> Result<Tree> {
         let start = self.span.start;
         self.advance()?;
@@ -89,7 +89,7 @@ impl Parser<'_> {
         self.path(number)
     }
 
-    /// A number; its digits are the current token.
+    /// Returns a number; its digits are the current token.
     fn number(&mut self, start: usize, negative: bool) -> Result<Tree> {
         let Token::Number(digits) = self.token else { return self.unexpected() };
         let Some(value) = number_value(digits, negative) else {
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(self.leaf(NodeKind::Literal(value), start))
     }
 
-    /// A literal, a call, a name, or a construct that a word introduces.
+    /// Returns a literal, a call, a name, or a construct that a word introduces.
     fn word(&mut self, word: &str) -> Result<Tree> {
         let start = self.span.start;
         let literal = match word {
@@ -141,7 +141,7 @@ impl Parser<'_> {
         Ok(tree)
     }
 
-    /// A call of a built-in function, or a quantifier, which looks like one until its `SELECT`.
+    /// Returns a call of a built-in function, or a quantifier, which looks like one until its `SELECT`.
     pub(super) fn call(&mut self, name: Name) -> Result<Tree> {
         let start = name.span.start;
         self.expect_symbol("(")?;
@@ -157,7 +157,7 @@ impl Parser<'_> {
         self.arguments(name, false, start)
     }
 
-    /// The arguments of a call; the opening parenthesis is taken.
+    /// Returns the arguments of a call; the opening parenthesis is taken.
     fn arguments(&mut self, name: Name, udf: bool, start: usize) -> Result<Tree> {
         let (arguments, height) = if self.at_symbol(")") { (Vec::new(), 0) } else { self.list()? };
         self.expect_symbol(")")?;
@@ -236,7 +236,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a step is known only when the query runs, or is no step at all.
+/// Returns `true` if a step is known only when the query runs, or is no step at all.
 fn is_computed(step: &Step) -> bool {
     match step {
         Step::Dot(_) => false,

@@ -34,7 +34,7 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The next tighter one: what the right side of a left-associative operator is made of.
+    /// Returns the next tighter one: what the right side of a left-associative operator is made of.
     fn tighter(self) -> Self {
         match self {
             Self::Coalesce => Self::Or,
@@ -55,7 +55,7 @@ impl Level {
     }
 }
 
-/// The level that an operator belongs to.
+/// Returns the level that an operator belongs to.
 fn level_of(operator: Binary) -> Level {
     match operator {
         Binary::Coalesce => Level::Coalesce,
@@ -88,7 +88,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The rest of an expression whose first operand is there already.
+    /// Returns the rest of an expression whose first operand is there already.
     pub(super) fn expression_from(&mut self, operand: Tree) -> Result<Tree> {
         let condition = self.climb(operand, Level::Coalesce, None)?;
         self.conditional(condition)
@@ -121,7 +121,7 @@ impl Parser<'_> {
         self.climb(operand, least, None)
     }
 
-    /// An operand with whatever stands before it. `NOT` binds this tightly only where it can do nothing else, as in
+    /// Returns an operand with whatever stands before it. `NOT` binds this tightly only where it can do nothing else, as in
     /// `a = NOT b`.
     fn signed(&mut self) -> Result<Tree> {
         match self.token {
@@ -137,7 +137,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An operator before its operand; the operator is the current token.
+    /// Returns an operator before its operand; the operator is the current token.
     fn unary(&mut self, operator: Unary, level: Level) -> Result<Tree> {
         let start = self.span.start;
         self.advance()?;
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Some(Infix::Operator(operator))
     }
 
-    /// All the operators of one level that follow, with their right sides.
+    /// Returns all the operators of one level that follow, with their right sides.
     fn chain(&mut self, left: Tree, level: Level) -> Result<Tree> {
         // Comparisons are computed one inside the other: each is a level. All other chains are flat.
         let nests = matches!(level, Level::Equality | Level::Comparison);
@@ -236,7 +236,7 @@ impl Parser<'_> {
         self.grow(kind, start, height)
     }
 
-    /// What stands to the right of a predicate's keyword.
+    /// Returns what stands to the right of a predicate's keyword.
     fn limb(&mut self) -> Result<Tree> {
         self.deeper(|parser| parser.operators(Level::BitOr))
     }

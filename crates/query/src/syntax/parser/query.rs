@@ -21,7 +21,7 @@ impl Heights {
 }
 
 impl Parser<'_> {
-    /// A `SELECT` with whatever clauses follow.
+    /// Returns a `SELECT` with whatever clauses follow.
     pub(super) fn query(&mut self) -> Result<TallQuery> {
         self.deeper(Self::clauses)
     }
@@ -156,12 +156,12 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `RANK` is the keyword: a name follows it. Everywhere else it is a name itself.
+    /// Returns whether `RANK` is the keyword: a name follows it. Everywhere else it is a name itself.
     fn at_rank(&self) -> Result<bool> {
         Ok(self.at_keyword("RANK") && matches!(self.peek()?, Token::Word(word) if !super::is_reserved(word)))
     }
 
-    /// A key of `ORDER BY RANK`: a call of a built-in function.
+    /// Returns a key of `ORDER BY RANK`: a call of a built-in function.
     fn score(&mut self) -> Result<Tree> {
         let name = self.name()?;
         if self.at_symbol("(") { self.call(name) } else { self.unexpected() }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(Some((offset, self.count(CountClause::Limit)?)))
     }
 
-    /// A number of rows, or a parameter for one. The service counts rows in 32 bits without a sign.
+    /// Returns a number of rows, or a parameter for one. The service counts rows in 32 bits without a sign.
     fn count(&mut self, clause: CountClause) -> Result<Node> {
         let span = self.span;
         let kind = match self.token {

@@ -1,6 +1,7 @@
-//! `bolide top`: a running server, looked at again and again: what it is asked, how fast it answers, what it purges.
+//! `bolide top`: watches a running server: its requests, its latency, its purge.
 //!
-//! Everything is plain ANSI: the other screen, drawn anew each time, and given back when it is over, however it ends.
+//! The output is plain ANSI on the alternate screen, redrawn each time, and restored at the end, however the command
+//! ends.
 
 mod sample;
 mod view;
@@ -15,21 +16,21 @@ use crate::client::{Client, Endpoint};
 use crate::settings::Settings;
 use sample::Sample;
 
-/// How it is looked at.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Look twice, an interval apart, print that, and end.
+    /// Print one sample of an interval, and exit
     #[arg(long)]
     once: bool,
-    /// Seconds between two looks.
+    /// Seconds between two samples
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// How many operations and containers are shown.
+    /// How many operations and containers to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     rows: usize,
 }
 
-/// Looks until told to stop.
+/// Shows samples until stopped.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let interval = Duration::from_secs_f64(request.interval.clamp(0.1, 3600.0));
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
@@ -48,24 +49,24 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
                 screen.show(&view::page(client.url(), &before, &now, request.rows));
                 before = now;
             }
-            // It may come back.
+            // The server may come back.
             Err(error) => screen.show(&format!("{error:#}\n")),
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The other screen of a terminal; dropping it gives the first one back.
+/// The alternate screen of a terminal; dropping it restores the main one.
 struct Screen;
 
 impl Screen {
-    /// Without cursor, and without breaking lines that are too long.
+    /// Hides the cursor and disables line wrapping.
     fn open() -> Screen {
         write("\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J");
         Screen
     }
 
-    /// Draws over what was there: each line is cleared behind its end, and so is what was below.
+    /// Redraws the screen: each line is cleared to its end, and so is everything below.
     #[expect(clippy::unused_self, reason = "only an open screen is drawn upon")]
     fn show(&self, page: &str) {
         write(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\r\n")));
@@ -78,7 +79,7 @@ impl Drop for Screen {
     }
 }
 
-/// A terminal that has gone shows nothing, and there is nobody to tell.
+/// Errors are ignored: a terminal that has gone shows nothing.
 fn write(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes());

@@ -1,4 +1,4 @@
-//! One look at a server: its metrics and its status at about the same moment.
+//! One sample of a server: its metrics and its status at about the same time.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::cli::status::Status;
 use crate::client::{Client, Payload};
 
-/// What was seen.
+/// A sample.
 pub(super) struct Sample {
     pub(super) taken: Instant,
     pub(super) status: Status,
@@ -29,22 +29,22 @@ impl Sample {
 /// An operation of an API.
 pub(super) type Operation = (String, String);
 
-/// Figures of one operation since the start.
+/// The metrics of one operation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) requests: f64,
-    /// Of those, the ones that came to nothing.
+    /// Requests that failed, of those.
     pub(super) failed: f64,
     pub(super) units: f64,
-    /// How many took at most so many seconds, by bound, in its order.
+    /// The number of requests that took at most this many seconds, by bound, in ascending order.
     pub(super) durations: Vec<(f64, f64)>,
 }
 
 impl Figures {
-    /// What has come since an earlier look.
+    /// Returns the increase since an earlier sample.
     pub(super) fn since(&self, before: Option<&Figures>) -> Figures {
         let Some(before) = before else { return self.clone() };
-        // A server that was restarted begins with nothing.
+        // The counters of a restarted server begin at zero.
         if before.requests > self.requests {
             return self.clone();
         }
@@ -61,7 +61,7 @@ impl Figures {
         }
     }
 
-    /// The figures of two operations together.
+    /// Adds the metrics of another operation.
     pub(super) fn plus(mut self, other: &Figures) -> Figures {
         if self.durations.is_empty() {
             self.durations.clone_from(&other.durations);
@@ -76,18 +76,18 @@ impl Figures {
         self
     }
 
-    /// The bound within which a share of the requests was answered, in seconds; none if there was no request.
+    /// Returns the bound within which a share of the requests was answered, in seconds; `None` if there was no request.
     pub(super) fn quantile(&self, share: f64) -> Option<f64> {
         let all = self.durations.last().map(|(_, count)| *count).filter(|all| *all > 0.0)?;
         self.durations.iter().find(|(_, count)| *count >= all * share).map(|(bound, _)| *bound)
     }
 }
 
-/// The metrics that are looked at.
+/// The metrics used here.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     pub(super) operations: BTreeMap<Operation, Figures>,
-    /// Everything that has no label but the API, summed up over it.
+    /// All metrics without labels other than the API, summed over it.
     sums: BTreeMap<String, f64>,
 }
 
@@ -129,7 +129,7 @@ impl Metrics {
         }
     }
 
-    /// A figure without labels; none is 0.
+    /// Returns a metric without labels; 0 if there is none.
     pub(super) fn figure(&self, name: &str) -> f64 {
         self.sums.get(name).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Two looks as a page of text.
+//! Formats two samples as a page of text.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use document::Value;
 
 use super::sample::{Figures, Operation, Sample};
 use crate::cli::status::{at, number};
-use crate::figures::{Lean, bytes, count, counted, date, span, table};
-use crate::place::Place;
+use crate::format::{Align, bytes, count, counted, date, span, table};
+use crate::namespace::Namespace;
 
-/// What happened between two looks, and what is.
+/// Formats the changes between two samples, and the current state.
 pub(super) fn page(url: &str, before: &Sample, now: &Sample, rows: usize) -> String {
     let seconds = now.taken.duration_since(before.taken).as_secs_f64().max(0.001);
     let operations: Vec<(&Operation, Figures)> = now
@@ -22,7 +22,7 @@ pub(super) fn page(url: &str, before: &Sample, now: &Sample, rows: usize) -> Str
     let mut text = head(url, now);
     let rate = |figure: &str| {
         let grown = now.metrics.figure(figure) - before.metrics.figure(figure);
-        // A server that was restarted begins with nothing.
+        // The counters of a restarted server begin at zero.
         grown.max(0.0) / seconds
     };
     let server = &now.status.server;
@@ -75,7 +75,7 @@ fn latency(figures: &Figures) -> String {
     told.join(", ")
 }
 
-/// The bound of a quantile, as it is read off a histogram.
+/// Formats the bound of a quantile, as read from a histogram.
 fn within(bound: Option<f64>) -> String {
     match bound {
         None => "-".to_owned(),
@@ -96,7 +96,7 @@ fn purge(server: &Value, rate: f64) -> String {
 }
 
 fn by_operation(mut operations: Vec<(&Operation, Figures)>, seconds: f64, rows: usize) -> String {
-    use Lean::{Left, Right};
+    use Align::{Left, Right};
     operations.retain(|(_, figures)| figures.requests > 0.0);
     operations.sort_by(|(_, one), (_, two)| two.requests.total_cmp(&one.requests));
     let rows = operations.iter().take(rows).map(|((api, operation), figures)| {
@@ -115,9 +115,9 @@ fn by_operation(mut operations: Vec<(&Operation, Figures)>, seconds: f64, rows: 
     table(&head, &rows.collect::<Vec<_>>())
 }
 
-/// The largest containers, those with the most to purge first.
+/// Lists the largest containers, those with the most to purge first.
 fn by_container(before: &Sample, now: &Sample, seconds: f64, rows: usize) -> String {
-    use Lean::{Left, Right};
+    use Align::{Left, Right};
     let mut containers: Vec<&Value> = now.status.containers.iter().collect();
     let weight = |container: &&Value| {
         let of = |what| number(container, &[what, "items"]);
@@ -125,15 +125,15 @@ fn by_container(before: &Sample, now: &Sample, seconds: f64, rows: usize) -> Str
     };
     containers.sort_by_key(weight);
     let rate = |container: &Value, what: &str| {
-        let place = Place::of(container);
-        let earlier = before.status.containers.iter().find(|other| Place::of(other) == place);
+        let namespace = Namespace::of(container);
+        let earlier = before.status.containers.iter().find(|other| Namespace::of(other) == namespace);
         let earlier = earlier.map_or(0, |earlier| number(earlier, &[what, "items"]));
         (number(container, &[what, "items"]) as f64 - earlier as f64) / seconds
     };
     let rows = containers.into_iter().take(rows).map(|container| {
         vec![
             at(container, &["api"]).and_then(Value::as_str).unwrap_or_default().to_owned(),
-            Place::of(container).to_string(),
+            Namespace::of(container).to_string(),
             count(number(container, &["living", "items"])),
             format!("{:+.1}", rate(container, "living")),
             bytes(number(container, &["living", "bytes"])),

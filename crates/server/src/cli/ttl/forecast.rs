@@ -7,53 +7,53 @@ use document::Value;
 
 use crate::cli::status::{at, number};
 use crate::client::{Client, escaped};
-use crate::figures::{Lean, bytes, count, counted, date, table};
-use crate::place::Named;
+use crate::format::{Align, bytes, count, counted, date, table};
+use crate::namespace::NamespaceArguments;
 
 /// The longest bar.
 const BAR_CELLS: u64 = 40;
 
-/// The parts of a cell that a bar can end with.
+/// The partial cells that a bar can end with.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// Which future.
+/// Arguments of `forecast`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
     #[command(flatten)]
-    place: Named,
-    /// The interval.
+    namespace: NamespaceArguments,
+    /// The interval
     #[arg(long, value_parser = ["minute", "hour", "day"], default_value = "hour")]
     by: String,
-    /// How many of them.
+    /// The number of intervals
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1440))]
     count: u32,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Which change.
+/// Arguments of `dry-run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DryRun {
     #[command(flatten)]
-    place: Named,
-    /// The default time to live that is thought of: seconds, -1 for "as each item says", or off.
+    namespace: NamespaceArguments,
+    /// The default time to live to try: seconds, -1 for "as each item defines", or off
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     default_ttl: String,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
-    let place = request.place.find(client)?;
-    let path = format!("{}&forecast={}&count={}", place.path("ttl"), request.by, request.count);
+    let namespace = request.namespace.find(client)?;
+    let path = format!("{}&forecast={}&count={}", namespace.path("ttl"), request.by, request.count);
     let answer = client.get_json(&path)?;
-    let Some(forecast) = answer.get("forecast") else { bail!("the server tells no forecast") };
+    let Some(forecast) = answer.get("forecast") else { bail!("the server returned no forecast") };
     if request.json {
         println!("{}", forecast.to_json());
     } else {
-        print!("{}", histogram(&place.to_string(), forecast));
+        print!("{}", histogram(&namespace.to_string(), forecast));
     }
     Ok(())
 }
@@ -71,8 +71,8 @@ fn histogram(name: &str, forecast: &Value) -> String {
         ]
     });
     let word = at(forecast, &["interval"]).and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("What of {name} expires in each {word} from\n\n");
-    let head = [("", Lean::Left), ("items", Lean::Right), ("size", Lean::Right), ("", Lean::Left)];
+    let mut text = format!("Expiry of {name} in each {word} from\n\n");
+    let head = [("", Align::Left), ("items", Align::Right), ("size", Align::Right), ("", Align::Left)];
     text.push_str(&table(&head, &rows.collect::<Vec<_>>()));
     text.push('\n');
     for (name, words) in
@@ -82,12 +82,12 @@ fn histogram(name: &str, forecast: &Value) -> String {
         let _ = writeln!(text, "{} ({}) {words}", counted(items, "item"), bytes(size));
     }
     if at(forecast, &["exact"]) == Some(&Value::Bool(false)) {
-        text.push_str("Several rules have somebody to kill: an item is counted under each of its rules.\n");
+        text.push_str("Several rules apply: an item is counted under each of its rules.\n");
     }
     text
 }
 
-/// A bar of eighths of a cell; whatever is there at all is seen.
+/// Formats a bar of eighths of a cell; any nonzero value is visible.
 fn bar(items: u64, most: u64) -> String {
     if items == 0 || most == 0 {
         return String::new();
@@ -97,11 +97,11 @@ fn bar(items: u64, most: u64) -> String {
 }
 
 pub(super) fn dry_run(request: &DryRun, client: &mut Client) -> Result<()> {
-    let place = request.place.find(client)?;
+    let namespace = request.namespace.find(client)?;
     let path =
-        format!("{}&defaultTtl={}", place.path("ttl"), escaped(&request.default_ttl).replace("%2D", "-"));
+        format!("{}&defaultTtl={}", namespace.path("ttl"), escaped(&request.default_ttl).replace("%2D", "-"));
     let answer = client.get_json(&path)?;
-    let Some(told) = answer.get("dryRun") else { bail!("the server tells no dry run") };
+    let Some(told) = answer.get("dryRun") else { bail!("the server returned no dry run") };
     if request.json {
         println!("{}", told.to_json());
         return Ok(());
@@ -111,8 +111,8 @@ pub(super) fn dry_run(request: &DryRun, client: &mut Client) -> Result<()> {
         format!("{} ({})", counted(items, "item"), bytes(size))
     };
     let at_most = if at(told, &["exact"]) == Some(&Value::Bool(false)) { "at most " } else { "" };
-    println!("With a default TTL of {} of {place}, nothing changed:", request.default_ttl);
-    println!("{at_most}{} would expire at once, {} would live on", of("dyingAtOnce"), of("livingThen"));
+    println!("With a default TTL of {} for {namespace} (dry run):", request.default_ttl);
+    println!("{at_most}{} would expire at once, {} would stay", of("dyingAtOnce"), of("livingThen"));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `bolide ttl`: what expires, when, and what may not: reports, forecasts, dry runs, holds, and the purge.
+//! `bolide ttl`: what expires and when: reports, forecasts, dry runs, holds, and the purge.
 
 mod forecast;
 mod hold;
@@ -12,7 +12,7 @@ use anyhow::Result;
 use crate::client::{Client, Endpoint};
 use crate::settings::Settings;
 
-/// What is asked for.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
     #[command(subcommand)]
@@ -21,21 +21,21 @@ pub(crate) struct Request {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
-    /// Rules, living and expired items of one container, or of all.
+    /// Report the expiry rules and the live and expired items of one container, or of all
     Report(report::Request),
-    /// What expires in each of the next minutes, hours or days.
+    /// Forecast what expires in each of the next minutes, hours or days
     Forecast(forecast::Request),
-    /// What another default time to live would kill at once; nothing is changed.
+    /// Show which items another default time to live would expire at once; changes nothing
     DryRun(forecast::DryRun),
-    /// Hold a container or an item: nothing of it dies, is changed or deleted.
+    /// Hold a container or an item: nothing in it expires, is changed or deleted
     #[command(subcommand)]
     Hold(hold::Request),
-    /// The background work that removes what has expired.
+    /// Control the background purge of expired items
     #[command(subcommand)]
     Purge(purge::Request),
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
     let client = &mut client;

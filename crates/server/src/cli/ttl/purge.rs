@@ -5,24 +5,24 @@ use document::{Object, Value};
 
 use crate::cli::status::number;
 use crate::client::Client;
-use crate::figures::counted;
-use crate::place::Named;
+use crate::format::counted;
+use crate::namespace::NamespaceArguments;
 
-/// What the purge is told.
+/// The tasks of `purge`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Request {
-    /// Remove at once what has expired, everywhere or in one container.
+    /// Purge expired items at once, everywhere or in one container
     Now {
-        /// The container or collection, as DATABASE/NAME.
+        /// The container or collection, as DATABASE/NAME
         #[arg(value_name = "DATABASE/NAME")]
         name: Option<String>,
-        /// Which API it belongs to, where both have one of that name.
+        /// The API it belongs to, if both have one of that name
         #[arg(long, value_parser = ["nosql", "mongodb"])]
         api: Option<String>,
     },
-    /// Remove nothing until it is resumed or the server restarted. What has expired stays invisible.
+    /// Purge nothing until resumed or until the server restarts. Expired items stay invisible
     Pause,
-    /// Go on.
+    /// Resume the purge
     Resume,
 }
 
@@ -33,10 +33,10 @@ pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
         Request::Resume => body.insert("paused", false),
         Request::Now { name, api } => {
             if let Some(name) = name {
-                let place = Named { name: name.clone(), api: api.clone() }.find(client)?;
-                body.insert("database", place.database);
-                body.insert("container", place.name);
-                body.insert("api", place.api.word());
+                let namespace = NamespaceArguments { name: name.clone(), api: api.clone() }.find(client)?;
+                body.insert("database", namespace.database);
+                body.insert("container", namespace.name);
+                body.insert("api", namespace.api.word());
             }
             body.insert("now", true)
         }
@@ -44,8 +44,8 @@ pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
     let before = number(&client.get_json("/_bolide/purge")?, &["purgedItems"]);
     let after = client.post_json("/_bolide/purge", &Value::Object(body))?;
     match request {
-        Request::Pause => println!("the purge is paused; {} wait for it", backlog(&after)),
-        Request::Resume => println!("the purge goes on; {} wait for it", backlog(&after)),
+        Request::Pause => println!("the purge is paused; {} waiting", backlog(&after)),
+        Request::Resume => println!("the purge is running; {} waiting", backlog(&after)),
         Request::Now { .. } => {
             let purged = number(&after, &["purgedItems"]).saturating_sub(before);
             println!("{} purged; {} left", counted(purged, "item"), backlog(&after));

@@ -7,19 +7,19 @@ use document::{Object, Value};
 
 use crate::cli::status::{Status, at, number, ttl};
 use crate::client::Client;
-use crate::figures::{bytes, count, counted, date, span};
-use crate::place::Named;
+use crate::format::{bytes, count, counted, date, span};
+use crate::namespace::NamespaceArguments;
 
-/// What is reported on.
+/// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// The container or collection, as DATABASE/NAME; without it all of them.
+    /// The container or collection, as DATABASE/NAME. Default: all of them
     #[arg(value_name = "DATABASE/NAME")]
     name: Option<String>,
-    /// Which API it belongs to, where both have one of that name.
+    /// The API it belongs to, if both have one of that name
     #[arg(long, value_parser = ["nosql", "mongodb"])]
     api: Option<String>,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -34,13 +34,13 @@ pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
         }
         return Ok(());
     };
-    let place = Named { name: name.clone(), api: request.api.clone() }.find(client)?;
-    let report = client.get_json(&place.path("ttl"))?;
+    let namespace = NamespaceArguments { name: name.clone(), api: request.api.clone() }.find(client)?;
+    let report = client.get_json(&namespace.path("ttl"))?;
     if request.json {
         println!("{}", report.to_json());
     } else {
         let now = number(&client.get_json("/_bolide/clock")?, &["now"]);
-        print!("{}", text(&place.to_string(), &report, now));
+        print!("{}", text(&namespace.to_string(), &report, now));
     }
     Ok(())
 }
@@ -61,8 +61,8 @@ fn text(name: &str, report: &Value, now: u64) -> String {
         let building = if at(rule, &["inForce"]) == Some(&Value::Bool(false)) { ", being built" } else { "" };
         line("date rule", format!("{index}: {}{building}", span(number(rule, &["expireAfterSeconds"]))));
     }
-    let wishes = at(report, &["wishes"]).and_then(Value::as_object).into_iter().flat_map(Object::iter);
-    for (name, value) in wishes.filter(|(_, value)| !value.is_null()) {
+    let lifecycle = at(report, &["wishes"]).and_then(Value::as_object).into_iter().flat_map(Object::iter);
+    for (name, value) in lifecycle.filter(|(_, value)| !value.is_null()) {
         line("wish", format!("{name}: {}", value.to_json()));
     }
     line("living", tally(&["living"]));

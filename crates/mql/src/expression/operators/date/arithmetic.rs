@@ -3,7 +3,7 @@
 //! Days and what is longer are counted on the clock of the zone, so that a day later is the same time of day; hours and what
 //! is shorter are lengths of time.
 
-use ::calendar::{days_in_month, days_of, weekday};
+use ::calendar::{WEEKDAYS, days_in_month, days_of, is_name, weekday};
 use bson::{Value, ValueRef};
 
 use super::calendar::{DAY, Date, HOUR, MINUTE, SECOND};
@@ -148,7 +148,7 @@ fn add(call: &Call<'_>, sign: i64) -> Result<Option<Value>> {
     Ok(Some(Value::DateTime(later(start, unit, by, &zone).ok_or_else(overflow)?)))
 }
 
-/// A moment so many months, days or milliseconds later.
+/// Returns a moment so many months, days or milliseconds later.
 fn later(start: i64, unit: Unit, by: i64, zone: &Zone) -> Option<i64> {
     let mut date = zone.date(start);
     match unit {
@@ -165,7 +165,7 @@ fn later(start: i64, unit: Unit, by: i64, zone: &Zone) -> Option<i64> {
     zone.moment(date.local()?)
 }
 
-/// The unit that an argument names.
+/// Returns the unit that an argument names.
 fn unit(call: &Call<'_>, position: usize) -> Result<Unit> {
     let (name, value) = (call.name, call.get(position));
     let Some(ValueRef::String(unit)) = value else {
@@ -178,9 +178,8 @@ fn unit(call: &Call<'_>, position: usize) -> Result<Unit> {
     })
 }
 
-/// The day with which a week begins, Monday being 1.
+/// Returns the day with which a week begins, Monday being 1.
 fn start_of_week(call: &Call<'_>, position: usize) -> Result<i64> {
-    const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     if !call.is_given(position) {
         return Ok(7);
     }
@@ -189,8 +188,7 @@ fn start_of_week(call: &Call<'_>, position: usize) -> Result<i64> {
         let message = format!("{name} requires 'startOfWeek' to be a string, but got {}", type_name(value));
         return Err(Error::location(5_439_015, message));
     };
-    let wanted = day.to_ascii_lowercase();
-    let found = DAYS.iter().position(|known| *known == wanted || known[..3] == *wanted);
+    let found = WEEKDAYS.iter().position(|name| is_name(day, name));
     found.map(|position| position as i64 + 1).ok_or_else(|| {
         let message =
             format!("{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {day}");
@@ -198,7 +196,7 @@ fn start_of_week(call: &Call<'_>, position: usize) -> Result<i64> {
     })
 }
 
-/// The zone of an argument; what is wrong with it names the operator.
+/// Returns the zone of an argument; what is wrong with it names the operator.
 fn zone_of(call: &Call<'_>, position: usize) -> Result<Option<Zone>> {
     Zone::of(call, position).map_err(|error| {
         let message = format!(

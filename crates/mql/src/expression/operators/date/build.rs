@@ -64,7 +64,7 @@ fn parse(parser: &mut Parser<'_>, name: &'static str, argument: ValueRef<'_>) ->
     }
 }
 
-/// A part: a whole number, its default if it is absent, nothing if it is null.
+/// Returns a part: a whole number, its default if it is absent, nothing if it is null.
 fn part(call: &Call<'_>, position: usize, default: i64) -> Result<Option<i64>> {
     if !call.is_given(position) {
         return Ok(Some(default));
@@ -82,7 +82,7 @@ fn part(call: &Call<'_>, position: usize, default: i64) -> Result<Option<i64>> {
     })
 }
 
-/// A part that may be out of the calendar's range, but not far.
+/// Returns a part that may be out of the calendar's range, but not far.
 fn bounded_part(call: &Call<'_>, position: usize, default: i64) -> Result<Option<i64>> {
     const LEAST: i64 = i16::MIN as i64;
     const MOST: i64 = i16::MAX as i64;

@@ -20,7 +20,7 @@ pub(super) struct Date {
 }
 
 impl Date {
-    /// The parts of local milliseconds since 1970.
+    /// Returns the parts of local milliseconds since 1970.
     pub(super) fn of(local: i64) -> Date {
         let (year, month, day) = date_of(local.div_euclid(DAY));
         Date { year, month, day, time: local.rem_euclid(DAY) }
@@ -37,22 +37,22 @@ impl Date {
         i64::try_from(i128::from(self.days()) * i128::from(DAY) + i128::from(self.time)).ok()
     }
 
-    /// The day of the week, Monday being 1 and Sunday 7.
+    /// Returns the day of the week, Monday being 1 and Sunday 7.
     pub(super) fn iso_weekday(self) -> i64 {
         weekday(self.days())
     }
 
-    /// The day of the year, beginning with 1.
+    /// Returns the day of the year, beginning with 1.
     pub(super) fn day_of_year(self) -> i64 {
         self.days() - days_of(self.year, 1, 1) + 1
     }
 
-    /// The week of the year, 0 to 53: weeks begin on Sunday, and what is before the first Sunday is week 0.
+    /// Returns the week of the year, 0 to 53: weeks begin on Sunday, and what is before the first Sunday is week 0.
     pub(super) fn week(self) -> i64 {
         (self.day_of_year() + 6 - self.iso_weekday() % 7) / 7
     }
 
-    /// The year and the week after ISO 8601: week 1 has the year's first Thursday.
+    /// Returns the year and the week after ISO 8601: week 1 has the year's first Thursday.
     pub(super) fn iso_week(self) -> (i64, i64) {
         let thursday = self.days() + 4 - self.iso_weekday();
         let (year, ..) = date_of(thursday);
@@ -60,7 +60,7 @@ impl Date {
     }
 }
 
-/// The days from 1970 to a day of a week after ISO 8601.
+/// Returns the days from 1970 to a day of a week after ISO 8601.
 pub(super) fn days_of_iso_week(year: i64, week: i64, weekday_number: i64) -> i64 {
     // 4 January is always in week 1.
     let fourth = days_of(year, 1, 4);

@@ -1,12 +1,12 @@
-//! Dates as texts of a given form: `$dateToString`, and the way back in `$dateFromString`.
+//! Formatting of dates in `$dateToString`, and parsing along a format in `$dateFromString`.
 
 use std::fmt::Write as _;
 
-use ::calendar::{days_in_month, days_of};
+use ::calendar::{MONTHS, abbreviated, days_in_month, days_of};
 use bson::{Value, ValueRef};
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, days_of_iso_week};
-use super::parse::{Found, conversion_failure, failure, parse};
+use super::parse::{ParsedDate, conversion_failure, failure, parse};
 use super::to_moment;
 use super::zone::{Zone, parse_offset};
 use crate::error::{Error, Result};
@@ -46,22 +46,7 @@ const FROM_STRING: Names = Names {
     unknown: Refusal(40541, "Unrecognized argument to $dateFromString: {}"),
 };
 
-pub(super) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-/// A date in UTC as `1970-01-01T00:00:00.000Z`.
+/// Returns a date in UTC as `1970-01-01T00:00:00.000Z`.
 pub(crate) fn iso_text(millis: i64) -> Result<String> {
     format("%Y-%m-%dT%H:%M:%S.%LZ", millis, &Zone::Utc)
 }
@@ -73,7 +58,7 @@ enum Form<'a> {
     Given(&'a str),
 }
 
-/// The format. Every letter in it must be known.
+/// Returns the format. Every letter in it must be known.
 fn format_of<'a>(call: &Call<'a>, code: i32, known: &str) -> Result<Form<'a>> {
     if !call.is_given(1) {
         return Ok(Form::Absent);
@@ -136,7 +121,7 @@ fn format(format: &str, millis: i64, zone: &Zone) -> Result<String> {
         };
         let offset = zone.offset(millis) / 60;
         let written = match directive {
-            'b' => write!(out, "{}", &MONTHS[date.month as usize - 1][..3]),
+            'b' => write!(out, "{}", abbreviated(MONTHS[date.month as usize - 1])),
             'B' => write!(out, "{}", MONTHS[date.month as usize - 1]),
             'd' => write!(out, "{:02}", date.day),
             'G' => write!(out, "{:04}", date.iso_week().0),
@@ -192,8 +177,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(mut self, format: &str) -> Result<Found> {
-        let mut found = Found::default();
+    fn read(mut self, format: &str) -> Result<ParsedDate> {
+        let mut found = ParsedDate::default();
         let mut week = (None, None, None);
         let mut day_of_year = None;
         let mut letters = format.chars();
@@ -237,10 +222,10 @@ impl Reader<'_> {
     /// Puts weeks and days of the year into months and days.
     fn complete(
         &self,
-        mut found: Found,
+        mut found: ParsedDate,
         week: (Option<i64>, Option<i64>, Option<i64>),
         day_of_year: Option<i64>,
-    ) -> Result<Found> {
+    ) -> Result<ParsedDate> {
         let days = match (week, day_of_year, found.year) {
             ((Some(year), Some(week), Some(day)), ..) => {
                 if !(1..=53).contains(&week) || !(1..=7).contains(&day) {
@@ -279,7 +264,7 @@ impl Reader<'_> {
         number.parse().map_err(|_| self.failure(words))
     }
 
-    /// The digits are those of a fraction of a second: `.81` is 810 of them.
+    /// Reads milliseconds from the digits of a fraction of a second: `.81` is 810 milliseconds.
     fn milliseconds(&mut self) -> Result<i64> {
         let before = self.rest.len();
         let number = self.number(1, 3, "A three digit millisecond could not be found")?;
@@ -293,7 +278,7 @@ impl Reader<'_> {
     fn month(&mut self) -> Result<i64> {
         let names = MONTHS.iter().enumerate();
         for (position, name) in names {
-            for name in [name, &name[..3]] {
+            for name in [name, abbreviated(name)] {
                 let begins = self.rest.get(..name.len()).is_some_and(|part| part.eq_ignore_ascii_case(name));
                 if begins {
                     self.rest = &self.rest[name.len()..];

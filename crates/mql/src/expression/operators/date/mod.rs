@@ -1,4 +1,4 @@
-//! Dates: their parts, texts of them, arithmetic, and the zones in which all of that is meant.
+//! Dates: parts, formatting, parsing, arithmetic, and time zones.
 //!
 //! ```text
 //! calendar    the parts of a date, weeks, units

@@ -1,4 +1,4 @@
-//! Dates from texts whose form is not said: ISO 8601 first of all, and what people and mail programs write.
+//! Parsing of dates without a format: ISO 8601, and the forms that people and mail programs write.
 //!
 //! ```text
 //! 2024-05-06T07:08:09.123Z   2024-05-06 07:08   2024/05/06   20240506   2024-05   05/06/2024   6.5.2024
@@ -7,19 +7,18 @@
 //!
 //! The text is read from left to right, piece by piece; each piece must be one of a few forms and may be there once.
 
-use ::calendar::{days_in_month, days_of};
+use ::calendar::{MONTHS, WEEKDAYS, days_in_month, days_of, is_name};
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND};
-use super::format::MONTHS;
 use super::zone::{Zone, parse_offset};
 use crate::error::{Code, Error, Result};
 
-/// The longest text that is looked at.
+/// The longest text that is parsed.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// What was found of a date so far.
+/// The parts of a date parsed so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
+pub(super) struct ParsedDate {
     pub(super) year: Option<i64>,
     pub(super) month: Option<i64>,
     pub(super) day: Option<i64>,
@@ -31,19 +30,19 @@ pub(super) struct Found {
     pub(super) offset: Option<i64>,
 }
 
-/// A conversion that failed, as `onError` catches it.
+/// Returns a conversion that failed, as `onError` catches it.
 pub(super) fn conversion_failure(message: impl Into<String>) -> Error {
     Error::new(Code::CONVERSION_FAILURE, message)
 }
 
-/// What is wrong with a text at a position.
+/// Returns what is wrong with a text at a position.
 pub(super) fn failure(date: &str, position: usize, words: &str, letter: Option<char>) -> Error {
     let letter = letter.map(String::from).unwrap_or_default();
     conversion_failure(format!("Error parsing date string '{date}'; {position}: {words} '{letter}'"))
 }
 
-impl Found {
-    /// The moment, if everything is there and in range.
+impl ParsedDate {
+    /// Returns the moment, if everything is there and in range.
     pub(super) fn moment(&self, date: &str, zone: &Zone) -> Result<i64> {
         let incomplete = || {
             conversion_failure(format!(
@@ -81,7 +80,7 @@ impl Found {
 
 /// Reads a date from a text; without an offset in it, in the zone.
 pub(super) fn parse(date: &str, zone: &Zone) -> Result<i64> {
-    let mut scanner = Scanner { date, rest: date, found: Found::default() };
+    let mut scanner = Scanner { date, rest: date, found: ParsedDate::default() };
     if date.len() > TEXT_BYTES_MAX {
         return Err(scanner.failure("Unexpected character"));
     }
@@ -100,7 +99,7 @@ pub(super) fn parse(date: &str, zone: &Zone) -> Result<i64> {
 struct Scanner<'a> {
     date: &'a str,
     rest: &'a str,
-    found: Found,
+    found: ParsedDate,
 }
 
 impl Scanner<'_> {
@@ -255,8 +254,6 @@ impl Scanner<'_> {
 
     /// The name of a month, of a day, of a zone, or half of a day.
     fn word(&mut self) -> Result<()> {
-        const DAYS: [&str; 7] =
-            ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
         /// Abbreviations of zones, in hours.
         const ZONES: [(&str, i64); 12] = [
             ("z", 0),
@@ -274,9 +271,7 @@ impl Scanner<'_> {
         ];
         let length = self.rest.bytes().take_while(u8::is_ascii_alphabetic).count();
         let word = self.rest[..length].to_ascii_lowercase();
-        let month = MONTHS.iter().position(|name| {
-            name.eq_ignore_ascii_case(&word) || (word.len() == 3 && name[..3].eq_ignore_ascii_case(&word))
-        });
+        let month = MONTHS.iter().position(|name| is_name(&word, name));
         let zone = ZONES.iter().find(|(name, _)| *name == word);
         if let (Some(month), None) = (month, self.found.month) {
             self.found.month = Some(month as i64 + 1);
@@ -284,7 +279,7 @@ impl Scanner<'_> {
             self.found.offset = Some(hours * 3600);
         } else if let ("am" | "pm", Some(hour @ 1..=12)) = (word.as_str(), self.found.hour) {
             self.found.hour = Some(hour % 12 + if word == "pm" { 12 } else { 0 });
-        } else if !DAYS.iter().any(|day| *day == word || day[..3] == *word) {
+        } else if !WEEKDAYS.iter().any(|name| is_name(&word, name)) {
             let words = "passing a time zone identifier as part of the string is not allowed";
             return Err(self.failure(words));
         }

@@ -84,7 +84,7 @@ fn parse(
     Ok(pure_call(name, function, vec![Some(date), zone]))
 }
 
-/// The parts of the date in its zone, or nothing for null.
+/// Returns the parts of the date in its zone, or nothing for null.
 fn date(call: &Call<'_>) -> Result<Option<Date>> {
     let zone = match call.get(1) {
         Some(ValueRef::String(name)) => Zone::parse(name)?,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::expression::operand::{is_nullish, type_name};
 use crate::expression::table::Call;
 
-/// Where a date is meant.
+/// A time zone.
 #[derive(Debug, Clone)]
 pub(super) enum Zone {
     Utc,
@@ -20,7 +20,7 @@ pub(super) enum Zone {
 }
 
 impl Zone {
-    /// The zone of a name or of an offset such as `+05:30`.
+    /// Returns the zone of a name or of an offset such as `+05:30`.
     pub(super) fn parse(name: &str) -> Result<Zone> {
         if name == "UTC" {
             return Ok(Zone::Utc);
@@ -28,14 +28,14 @@ impl Zone {
         if let Some(offset) = parse_offset(name) {
             return Ok(Zone::Offset(offset));
         }
-        // The database forgives wrong case; clients are used to a server that does not.
+        // The database ignores case; MongoDB does not.
         match TimeZoneDatabase::bundled().get(name) {
             Ok(zone) if zone.iana_name() == Some(name) => Ok(Zone::Place(zone)),
             _ => Err(Error::location(40485, format!("unrecognized time zone identifier: \"{name}\""))),
         }
     }
 
-    /// The zone of an argument: UTC if it is absent, nothing if it is null.
+    /// Returns the zone of an argument: UTC if it is absent, nothing if it is null.
     pub(super) fn of(call: &Call<'_>, position: usize) -> Result<Option<Zone>> {
         if !call.is_given(position) {
             return Ok(Some(Zone::Utc));
@@ -50,7 +50,7 @@ impl Zone {
         }
     }
 
-    /// Whether this is UTC itself.
+    /// Returns `true` if this is UTC itself.
     pub(super) fn is_utc(&self) -> bool {
         matches!(self, Zone::Utc)
     }
@@ -69,12 +69,13 @@ impl Zone {
         millis.saturating_add(self.offset(millis) * SECOND)
     }
 
-    /// The parts of a moment.
+    /// Returns the parts of a moment.
     pub(super) fn date(&self, millis: i64) -> Date {
         Date::of(self.local(millis))
     }
 
-    /// The moment of a local time. One that does not exist is moved on by the length of the gap; of two the first is meant.
+    /// Returns the moment of a local time. One that does not exist is moved on by the length of the gap; of two the first is
+    /// meant.
     pub(super) fn moment(&self, local: i64) -> Option<i64> {
         let offset = match self {
             Zone::Utc => 0,
@@ -114,7 +115,7 @@ pub(super) fn parse_offset(text: &str) -> Option<i64> {
     Some(sign * (hours * HOUR + minutes * MINUTE) / SECOND)
 }
 
-/// The nearest moment that the zones know of: they end in the year 9999.
+/// Returns the nearest moment that the zones know of: they end in the year 9999.
 fn timestamp(millis: i64) -> Timestamp {
     let ends = if millis < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_millisecond(millis).unwrap_or(ends)

@@ -1,0 +1,64 @@
+//! Every entry that an item leaves in the store, in one place, for containers and collections alike.
+//!
+//! Insert puts the whole footprint, delete and purge remove it, replace writes the difference of two. So an entry that is
+//! written is an entry that will be removed: a new kind of entry is added here and nowhere else, and the integrity check
+//! compares the store with exactly this list. What a footprint is made of follows from the owner's `ItemSchema` (`write`).
+
+use storage::Transaction;
+
+use super::index_footprint::IndexFootprint;
+use crate::entries::expected::ExpectedEntry;
+use crate::entries::traces::Traces;
+use crate::types::error::Result;
+
+/// All entries of one version of an item.
+#[derive(Debug)]
+pub(crate) struct Footprint {
+    /// Its entries outside of the index.
+    pub(crate) traces: Traces,
+    /// Its entries in the index.
+    pub(crate) index: IndexFootprint,
+}
+
+impl Footprint {
+    /// Returns how many entries there are.
+    pub(crate) fn entries(&self) -> usize {
+        self.traces.entries() + self.index.entries()
+    }
+
+    /// Every entry as it may lie in the store, for the integrity check.
+    pub(crate) fn expected(&self) -> Vec<ExpectedEntry> {
+        self.traces.expected().chain(self.index.expected()).collect()
+    }
+
+    /// Writes a new item.
+    pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
+        self.traces.insert(tx)?;
+        self.index.insert(tx)
+    }
+
+    /// Turns the entries of `old` into those of `self`, leaving alone what both share.
+    pub(crate) fn replace(self, old: Footprint, tx: &mut Transaction<'_>) -> Result<()> {
+        self.traces.replace(&old.traces, tx)?;
+        self.index.replace(old.index, tx)
+    }
+
+    /// Removes every entry.
+    pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
+        self.remove_named(tx, false)
+    }
+
+    /// Removes every entry if the item's id still leads to it; false, with nothing done, if not.
+    pub(crate) fn remove_if_named(self, tx: &mut Transaction<'_>) -> Result<bool> {
+        let is_named = self.traces.is_named(tx)?;
+        if is_named {
+            self.remove_named(tx, true)?;
+        }
+        Ok(is_named)
+    }
+
+    fn remove_named(self, tx: &mut Transaction<'_>, is_named: bool) -> Result<()> {
+        self.traces.remove_named(tx, is_named)?;
+        self.index.remove(tx)
+    }
+}

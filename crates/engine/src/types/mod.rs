@@ -1,0 +1,14 @@
+//! Types that every folder names: errors, limits, sequences, LSNs, charges, and the operations that clients ask for.
+
+pub(crate) mod alarm;
+pub(crate) mod charge;
+pub(crate) mod definition_error;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod index_report;
+pub(crate) mod item_address;
+pub mod limits;
+pub(crate) mod lsn;
+pub(crate) mod patch_error;
+pub(crate) mod request;
+pub(crate) mod throughput;

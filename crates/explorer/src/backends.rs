@@ -1,0 +1,53 @@
+//! The interfaces that the server provides to the explorer: the transport of a request, and the MongoDB front end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use account::{AuthenticatedKey, Keyring};
+use bson::{Document, RawDocument};
+use engine::Engine;
+
+/// The transport of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Unencrypted.
+    Plain,
+    /// TLS: its cookie is sent only over TLS.
+    Tls,
+}
+
+/// The answer to a MongoDB command.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The whole answer, as a driver would receive it.
+    pub document: RawDocument,
+    /// The charge.
+    pub request_units: f64,
+}
+
+/// The MongoDB front end. Commands run with the rights of a key.
+pub trait Shell: Send + Sync {
+    /// Runs a command.
+    fn run<'a>(
+        &'a self,
+        owner: &'a AuthenticatedKey,
+        database: &'a str,
+        command: &'a Document,
+    ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
+}
+
+/// The backends of the explorer.
+#[derive(Clone)]
+pub struct Backends {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// The account's keys.
+    pub keys: Keyring,
+    /// The MongoDB front end; without it collections are read-only.
+    pub shell: Option<Arc<dyn Shell>>,
+}
+
+/// An extension of answers whose bytes are shared by all visitors: they use no memory of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedFile;

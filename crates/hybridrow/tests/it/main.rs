@@ -1,0 +1,4 @@
+//! The codec against recorded bytes, and against bytes that no client should send.
+
+mod hostile;
+mod recorded;

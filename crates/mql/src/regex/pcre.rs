@@ -1,0 +1,160 @@
+//! What PCRE spells differently from the engine that runs here, rewritten before it is compiled.
+//!
+//! Without `(*UCP)`, PCRE's `\d`, `\w` and `\s` mean ASCII; a brace that counts nothing is itself, and so is an opening bracket
+//! within a class; any punctuation may be escaped; `\Q...\E` quotes. Everything else goes through as it is.
+
+use std::fmt::Write;
+
+/// Digits, letters and the like as the inside of a class.
+const DIGIT: &str = "0-9";
+const WORD: &str = "0-9A-Za-z_";
+const SPACE: &str = r" \t\n\x0B\f\r";
+
+/// Rewrites a pattern. What is wrong with it stays wrong.
+pub(super) fn translate(pattern: &str, extended: bool) -> String {
+    let mut rest = pattern;
+    let mut unicode = false;
+    while let Some(verb) = ["(*UCP)", "(*UTF8)", "(*UTF)"].into_iter().find(|verb| rest.starts_with(verb)) {
+        unicode |= verb == "(*UCP)";
+        rest = &rest[verb.len()..];
+    }
+    let mut out = String::with_capacity(rest.len() + 16);
+    let mut class = false;
+    let mut comment = false;
+    while let Some(letter) = rest.chars().next() {
+        let after = &rest[letter.len_utf8()..];
+        rest = after;
+        match letter {
+            _ if comment => {
+                comment = letter != '\n';
+                out.push(letter);
+            }
+            '\\' => rest = escape(after, class, unicode, &mut out),
+            '[' if class => match after.find(":]").filter(|_| after.starts_with(':')) {
+                Some(end) => {
+                    out.push('[');
+                    out.push_str(&after[..end + 2]);
+                    rest = &after[end + 2..];
+                }
+                None => out.push_str("\\["),
+            },
+            '[' => {
+                class = true;
+                rest = open_class(after, &mut out);
+            }
+            ']' if class => {
+                class = false;
+                out.push(']');
+            }
+            '&' | '~' if class => {
+                out.push('\\');
+                out.push(letter);
+            }
+            '{' if !class && !is_count(after) => out.push_str("\\{"),
+            '#' if extended && !class => {
+                comment = true;
+                out.push('#');
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Returns a bracket that comes first in a class is one of its letters.
+fn open_class<'p>(after: &'p str, out: &mut String) -> &'p str {
+    out.push('[');
+    let mut rest = after;
+    if let Some(negated) = rest.strip_prefix('^') {
+        out.push('^');
+        rest = negated;
+    }
+    if let Some(behind) = rest.strip_prefix(']') {
+        out.push_str("\\]");
+        rest = behind;
+    }
+    rest
+}
+
+/// Returns `true` if what follows a brace counts repetitions: `{2}`, `{2,}`, `{2,3}`.
+fn is_count(after: &str) -> bool {
+    let Some(end) = after.find('}') else { return false };
+    let (least, most) = after[..end].split_once(',').unwrap_or((&after[..end], ""));
+    !least.is_empty() && [least, most].iter().all(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Rewrites what follows a backslash; what is left behind it.
+fn escape<'p>(after: &'p str, class: bool, unicode: bool, out: &mut String) -> &'p str {
+    let Some(letter) = after.chars().next() else {
+        out.push('\\');
+        return after;
+    };
+    let rest = &after[letter.len_utf8()..];
+    let ranges = match letter {
+        'd' | 'D' => DIGIT,
+        'w' | 'W' => WORD,
+        's' | 'S' => SPACE,
+        'h' => r" \t",
+        _ => "",
+    };
+    match letter {
+        'Q' => {
+            let end = rest.find("\\E");
+            for quoted in rest[..end.unwrap_or(rest.len())].chars() {
+                literal(quoted, out);
+            }
+            return end.map_or("", |end| &rest[end + 2..]);
+        }
+        'e' => out.push_str(r"\x1B"),
+        'd' | 'w' | 's' | 'D' | 'W' | 'S' if unicode => {
+            out.push('\\');
+            out.push(letter);
+        }
+        'd' | 'w' | 's' | 'h' if class => out.push_str(ranges),
+        'd' | 'w' | 's' | 'h' => {
+            let _ = write!(out, "[{ranges}]");
+        }
+        'D' | 'W' | 'S' => {
+            let _ = write!(out, "[^{ranges}]");
+        }
+        _ if letter.is_ascii_punctuation() || letter == ' ' => literal(letter, out),
+        _ => {
+            out.push('\\');
+            out.push(letter);
+        }
+    }
+    rest
+}
+
+/// A letter that means nothing but itself, wherever it stands.
+fn literal(letter: char, out: &mut String) {
+    if letter.is_alphanumeric() || letter == '_' {
+        out.push(letter);
+    } else {
+        let _ = write!(out, "\\x{{{:X}}}", u32::from(letter));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_rewritten() {
+        for (pattern, expected) in [
+            ("^ab.*$", "^ab.*$"),
+            (r"\d+", "[0-9]+"),
+            (r"[\d.-]", "[0-9.-]"),
+            (r"[^\w]", "[^0-9A-Za-z_]"),
+            ("a{2,3}{x", r"a{2,3}\{x"),
+            ("[]a]", r"[\]a]"),
+            ("[[:alpha:][]", r"[[:alpha:]\[]"),
+            (r"a\.b", r"a\x{2E}b"),
+            (r"\1\bé", r"\1\bé"),
+            ("a\\", "a\\"),
+        ] {
+            assert_eq!(translate(pattern, false), expected, "{pattern}");
+        }
+        assert_eq!(translate("a # [\nb", true), "a # [\nb");
+    }
+}

@@ -1,0 +1,221 @@
+//! A request as its handler sees it: its sender, its target, its body.
+//!
+//! Work that may take long (catalog changes, queries that do not turn out brief) goes to the blocking threads; point
+//! reads and the submission of writes stay on the runtime, because they are shorter than the detour.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use account::Keyring;
+use bytes::Bytes;
+use document::PartitionKey;
+use engine::{Container, Database, Engine, ItemName, Scope};
+use tokio::time::timeout;
+
+use crate::auth::Pass;
+use crate::auth::names;
+use crate::handlers::admin_hooks::AdminHooks;
+use crate::http::request::Head;
+use crate::http::response::Place;
+use crate::protocol::error::Error;
+
+/// An authenticated and authorized request.
+pub(crate) struct Call {
+    pass: Pass,
+    pub(crate) head: Head,
+    pub(crate) body: Bytes,
+    container: OnceLock<Arc<Container>>,
+    /// The range of the item in the body, where no header names one.
+    range: OnceLock<usize>,
+    context: RequestContext,
+}
+
+/// The context of a request in its server.
+pub(crate) struct RequestContext {
+    pub(crate) hooks: Arc<AdminHooks>,
+    /// The time limit for a page of a query.
+    pub(crate) query_timeout: Duration,
+}
+
+impl Call {
+    pub(crate) fn new(pass: Pass, head: Head, body: Bytes, context: RequestContext) -> Result<Self, Error> {
+        pass.check_body(&head.method, &body)?;
+        Ok(Self { pass, head, body, container: OnceLock::new(), range: OnceLock::new(), context })
+    }
+
+    /// Returns the hooks of the admin API.
+    pub(crate) fn hooks(&self) -> &AdminHooks {
+        &self.context.hooks
+    }
+
+    /// Creates a resource token for the permission with this resource id.
+    pub(crate) fn mint_token(&self, permission: &str, life_seconds: u64) -> String {
+        self.pass.mint(permission, life_seconds)
+    }
+
+    pub(crate) fn keys(&self) -> &Keyring {
+        self.pass.keys()
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        self.pass.engine()
+    }
+
+    /// Runs work that may block or take long on a blocking thread.
+    pub(crate) async fn blocking<T, W>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
+    {
+        let engine = Arc::clone(self.engine());
+        match tokio::task::spawn_blocking(move || work(&engine)).await {
+            Ok(result) => result,
+            Err(join) => match join.try_into_panic() {
+                Ok(payload) => std::panic::resume_unwind(payload),
+                Err(_) => Err(engine::Error::Unavailable("the server is shutting down".to_owned()).into()),
+            },
+        }
+    }
+
+    /// Runs a query like [`blocking`](Self::blocking), with a flag that is set when its answer is no longer needed,
+    /// because the client has disconnected or the time limit has passed.
+    pub(crate) async fn cancellable<T, W>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Engine, Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
+    {
+        let gone = Arc::new(AtomicBool::new(false));
+        let _when_dropped = SetOnDrop(Arc::clone(&gone));
+        let (limit, answer) = (self.context.query_timeout, self.blocking(move |engine| work(engine, gone)));
+        timeout(limit, answer).await.map_err(|_| Error::QueryTimeout(limit.as_secs()))?
+    }
+
+    /// Returns the database that the path names, as the target.
+    pub(crate) fn database(&self) -> Result<Arc<Database>, Error> {
+        Ok(names::database(self.engine(), self.head.path.at(1))?)
+    }
+
+    /// Returns the database that the path names, as the owner of the target.
+    pub(crate) fn owner_database(&self) -> Result<Arc<Database>, Error> {
+        self.database().map_err(missing_owner)
+    }
+
+    /// Returns the container that the path names, as the target.
+    pub(crate) fn container(&self) -> Result<Arc<Container>, Error> {
+        let database = self.owner_database()?;
+        Ok(names::container(self.engine(), &database, self.head.path.at(3))?)
+    }
+
+    /// Returns the container that the path names, as the owner of a target that is not an item.
+    pub(crate) fn container_as_owner(&self) -> Result<Arc<Container>, Error> {
+        self.container().map_err(missing_owner)
+    }
+
+    /// Returns the container that the path names, as the owner of the target items. The client may name the container
+    /// it expects; a re-created one of the same name is another.
+    pub(crate) fn owner_container(&self) -> Result<Arc<Container>, Error> {
+        self.head.check_hints()?;
+        let container = self.container_as_owner()?;
+        if let Some(given) = self.head.intended_rid() {
+            let current = container.rid.to_string();
+            if given != current {
+                return Err(Error::ContainerRecreated { given: given.to_owned(), current });
+            }
+        }
+        let _ = self.container.set(Arc::clone(&container));
+        Ok(container)
+    }
+
+    /// Refuses a read that would fall behind what the client has seen; refuses malformed tokens in any case.
+    pub(crate) fn check_session(&self, container: &Container) -> Result<(), Error> {
+        let Some(session) = self.head.session()? else { return Ok(()) };
+        session.check(|range| Some(container.partitions.get(range.parse::<usize>().ok()?)?.lsn()))
+    }
+
+    /// Returns the item that the path names.
+    pub(crate) fn item_name(&self, container: &Container) -> ItemName {
+        names::item(container, self.head.path.at(3), self.head.path.at(5))
+    }
+
+    /// Returns the scope of a query or listing in the container.
+    pub(crate) fn scope(&self, container: &Container) -> Result<Scope, Error> {
+        let key = self.head.partition_key()?;
+        if let Some(key) = key.as_ref().filter(|key| key.is_empty()) {
+            check_whole(container, key)?;
+        }
+        let mut range = self.head.effective_range()?;
+        if let Some(id) = self.head.range_id() {
+            let partition = container.partitions.iter().find(|partition| partition.index.to_string() == id);
+            let partition = partition.ok_or_else(|| Error::RangeGone(id.to_owned()))?;
+            if container.partitions.len() > 1 {
+                range = Some(match range {
+                    Some(range) => range.intersect(&partition.range),
+                    None => partition.range.clone(),
+                });
+            }
+        }
+        Ok(Scope { key, range })
+    }
+
+    /// Records the range of a write whose partition key is only in its body.
+    pub(crate) fn write_is_in(&self, range: usize) {
+        let _ = self.range.set(range);
+    }
+
+    /// Returns the place of an error of this request, if it got as far as a container and names one of its ranges: by
+    /// the range's id, a range of effective keys, or a partition key. A client that finds another range there than it
+    /// requested considers its own list of ranges outdated.
+    pub(crate) fn place(&self) -> Option<Place<'_>> {
+        let container = self.container.get()?;
+        let named = || {
+            let scope = self.scope(container).ok()?;
+            let is_one = scope.key.is_some() || scope.range.is_some() || container.partitions.len() == 1;
+            is_one.then(|| first_range(container, &scope))
+        };
+        let range = self.range.get().copied().or_else(named)?;
+        Some(Place { container, range: container.partitions.get(range)?.range_lsn(), item: None })
+    }
+}
+
+/// Signals work on another thread that its request has ended: answered, or abandoned by its client.
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Refuses a key that does not have all the levels that the container's items have.
+pub(crate) fn check_whole(container: &Container, key: &PartitionKey) -> Result<(), Error> {
+    let definition = &container.definition.partition_key;
+    if key.len() == definition.paths.len() || (key.is_empty() && definition.system_key) {
+        return Ok(());
+    }
+    let expected = format!("a key of {} part(s)", definition.paths.len());
+    Err(engine::Error::KeyMismatch { given: key.to_json(), expected }.into())
+}
+
+/// Returns the range that contains a key; the first one that it reaches if it is the prefix of a hierarchical key.
+pub(crate) fn range_of(container: &Container, key: &PartitionKey) -> usize {
+    let key = key.clone().complete(&container.definition.partition_key).unwrap_or_else(|key| key);
+    first_range(container, &Scope { key: Some(key), range: None })
+}
+
+/// Returns the first range in a scope.
+fn first_range(container: &Container, scope: &Scope) -> usize {
+    if container.partitions.len() == 1 {
+        return 0;
+    }
+    container.partitions_in(scope).first().map_or(0, |partition| partition.index)
+}
+
+pub(crate) fn missing_owner(error: Error) -> Error {
+    match error {
+        Error::Engine(engine::Error::NotFound { what }) => {
+            Error::Engine(engine::Error::OwnerNotFound { what })
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,77 @@
+//! Activity ids: a name for each request that client and log share.
+//!
+//! A client's own id is echoed if it is short printable text; otherwise one in GUID form is generated. Ids must be
+//! unique within and across processes, but need not be secret, so no random source is used after the start.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyper::HeaderMap;
+
+use crate::protocol::headers;
+use crate::protocol::limits::ACTIVITY_BYTES;
+
+/// Returns the id for a request with these headers.
+pub(crate) fn of(request: &HeaderMap) -> String {
+    let given = request.get(&headers::ACTIVITY_ID).and_then(|value| value.to_str().ok());
+    match given {
+        Some(id) if !id.is_empty() && id.len() <= ACTIVITY_BYTES => id.to_owned(),
+        _ => fresh(),
+    }
+}
+
+/// Returns numbers that differ from call to call and from process to process.
+pub(crate) fn numbers() -> (u64, u64) {
+    static START: OnceLock<[u64; 2]> = OnceLock::new();
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let start = START.get_or_init(|| [RandomState::new().hash_one(0_u8), RandomState::new().hash_one(1_u8)]);
+    let count = NEXT.fetch_add(1, Ordering::Relaxed);
+    (mix(start[0] ^ count), mix(start[1].wrapping_add(count)))
+}
+
+fn fresh() -> String {
+    let (high, low) = numbers();
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        0x8000 | low >> 48 & 0x3fff,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+/// The finishing step of splitmix64: neighbours in, unlike numbers out.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn fresh_ids_have_guid_form_and_differ() {
+        let ids: HashSet<String> = (0..1000).map(|_| fresh()).collect();
+        assert_eq!(ids.len(), 1000);
+        for id in ids {
+            let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+            assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
+        }
+    }
+
+    #[test]
+    fn the_clients_id_is_echoed_unless_it_is_unfit() {
+        let mut map = HeaderMap::new();
+        map.insert(&headers::ACTIVITY_ID, "abc".parse().unwrap());
+        assert_eq!(of(&map), "abc");
+        map.insert(&headers::ACTIVITY_ID, "x".repeat(65).parse().unwrap());
+        assert_ne!(of(&map), "x".repeat(65));
+    }
+}

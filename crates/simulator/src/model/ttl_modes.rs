@@ -1,0 +1,86 @@
+//! T33 as a plain program: TTL modes that count from a property or from reads, and expiry instants in items.
+//!
+//! What is chosen for a container applies to what is written from then on.
+
+use super::{Answer, Body, Container, Countdown, Instant, Item, Model, Ttl};
+
+/// The TTL modes that an owner has chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TtlModes {
+    /// Countdowns begin where a property says.
+    pub(crate) base: bool,
+    /// Items name the instant of their expiry.
+    pub(crate) absolute: bool,
+    /// Reads restart countdowns.
+    pub(crate) sliding: bool,
+}
+
+/// What the items of a container may ever have been counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CountdownOrigin {
+    /// Their last writes alone.
+    FromWrites,
+    /// Something else, too.
+    Otherwise,
+    /// Besides, some may have named their expiry: then counters cannot tell which items expire by two rules.
+    Named,
+}
+
+impl Container {
+    /// Returns where the countdown of a version begins that is written at a second, in the place of another.
+    pub(super) fn beginning(
+        &self,
+        body: &Body,
+        now: u64,
+        before: Option<&Item>,
+        countdown: Countdown,
+    ) -> u64 {
+        match (countdown, before) {
+            (Countdown::Keep, Some(before)) => before.counts_from,
+            _ => body.base.filter(|_| self.countings.base).and_then(Instant::beginning).unwrap_or(now),
+        }
+    }
+
+    /// Returns the instant of expiry that an item names, if the container honours it.
+    pub(super) fn named_expiry(&self, body: &Body) -> Option<u64> {
+        body.gone.filter(|_| self.countings.absolute).and_then(Instant::end)
+    }
+
+    /// Returns `true` if reads will restart the countdown of what is written now.
+    pub(super) fn makes_slide(&self, body: &Body) -> bool {
+        self.countings.sliding && body.ttl != Ttl::Never
+    }
+}
+
+impl Model {
+    /// Turns absolute expiry on or off; once it is off no further item expires by it.
+    pub(super) fn listen(&mut self, name: &str, absolute: bool) -> Answer {
+        let suspect = self.suspect;
+        let container = self.containers.get_mut(name).expect("the caller looked it up");
+        if suspect && container.countings.absolute && !absolute {
+            return Answer::ClockSuspect;
+        }
+        container.countings.absolute = absolute;
+        if absolute {
+            container.counted = CountdownOrigin::Named;
+        }
+        if !absolute {
+            container.items.iter_mut().for_each(|item| item.expires_at = None);
+        }
+        Answer::Changed
+    }
+
+    /// A read restarts a countdown, if there is one.
+    pub(super) fn renew(&mut self, name: &str, index: usize) {
+        let now = self.now;
+        let container = self.containers.get_mut(name).expect("the caller looked it up");
+        let is_counted = container.ttl_deadline(&container.items[index]).is_some();
+        let item = &mut container.items[index];
+        // A read in the future was one at a time that was rejected since (T34).
+        let is_another = item.written_from < now && item.counts_from != now;
+        if container.countings.sliding && item.slides && is_counted && is_another {
+            item.counts_from = now;
+            item.touched = true;
+        }
+    }
+}
