@@ -87,7 +87,7 @@ describe("the explorer", () => {
     await page.getByLabel("How long").fill("4");
     await page.getByLabel("Unit").selectOption("minutes");
     await page.getByRole("button", { name: "Dry run" }).click();
-    assert.equal(await page.locator("#verdict").getAttribute("data-dying"), "8");
+    assert.equal(await page.locator("#verdict").getAttribute("data-expiring"), "8");
     await session.picture("dry-run", { fullPage: true });
     await page.getByRole("link", { name: "Items" }).click();
     assert.equal(await page.getByRole("row", { name: /^old-/ }).count(), 8);
@@ -177,7 +177,7 @@ describe("the explorer", () => {
       await session.createItem("mongodb/app/sessions", { user, seen: { $date: "2026-01-01T00:00:00Z" } });
       await page.getByText("Created.").waitFor();
     }
-    assert.equal(await page.locator("[data-death]").count(), 2);
+    assert.equal(await page.locator("[data-expiry]").count(), 2);
     await session.open("c/mongodb/app/sessions/query");
     await page.getByLabel("Filter").fill(`{"user": "mia"}`);
     await page.keyboard.press("Control+Enter");

@@ -180,7 +180,7 @@ def test_t32_a_volume_that_gets_full_stops_that_purge_alone_until_there_is_room(
     logged(archiving, "the purge of 'shop/orders' waits for its archive")
     set_kib(1024)
     assert not waits(purge(archiving))
-    logged(archiving, "the archive of 'shop/orders' can be written again")
+    logged(archiving, "the archive of 'shop/orders' is writable again")
     archived = lines(tmp_path, "orders")
     assert sorted(line["id"] for line in archived) == sorted(first | {f"second {number}" for number in range(40)})
     assert all(len(line["item"]["text"]) == 4000 for line in archived)

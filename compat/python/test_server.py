@@ -171,7 +171,7 @@ def test_ten_thousand_idle_and_dribbling_connections_leave_it_answering_and_smal
         assert not os.environ.get("CI"), f"{hard} files may be open here"
         pytest.skip(f"{hard} files may be open here (ulimit -Hn), {CONNECTIONS} connections need more")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, CONNECTIONS + 2000), hard))
-    server = Server(test_clock=False, extra=["--max-strangers", str(CONNECTIONS + 100)]).start()
+    server = Server(test_clock=False, extra=["--max-unauthenticated-connections", str(CONNECTIONS + 100)]).start()
     port = urllib.parse.urlparse(server.endpoint).port
     open_connections = []
     try:

@@ -1,4 +1,4 @@
-//! Speed side by side with what people use instead: builds, installs what is missing, measures, writes docs/benchmarks/.
+//! Benchmarks beside other databases: builds, installs missing peers, measures, writes docs/benchmarks/.
 
 use std::fs;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ fn cosmos_package() -> PathBuf {
     paths::cache().join("cosmosdb-server/node_modules").join(COSMOS_PACKAGE)
 }
 
-/// Installs who is missing, where that is possible. Whoever is not there is named in the report.
+/// Installs missing peers where possible. The report names those that are not available.
 fn peers() -> Outcome {
     let mut missing = Vec::new();
     let wanted = [

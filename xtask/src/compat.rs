@@ -10,6 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Tier;
+use crate::go;
+use crate::java;
 use crate::paths;
 use crate::process::{self, install};
 use crate::published;
@@ -32,21 +34,33 @@ pub(crate) enum Suite {
     MongoPublished,
     MongoJavaScript,
     MongoRust,
+    Java,
+    MongoJava,
+    Go,
+    GoPublished,
+    MongoGo,
+    MongoGoPublished,
     Explorer,
     Tour,
 }
 
 impl Suite {
     /// Those that wait beside those that build, from nothing the longest first, so that all lanes end at about the same time.
-    const ALL: [Suite; 10] = [
+    const ALL: [Suite; 16] = [
         Suite::Published,
+        Suite::Java,
+        Suite::MongoGoPublished,
         Suite::Rust,
         Suite::MongoRust,
         Suite::Python,
         Suite::MongoPublished,
+        Suite::MongoJava,
         Suite::Explorer,
         Suite::JavaScript,
         Suite::MongoPython,
+        Suite::GoPublished,
+        Suite::Go,
+        Suite::MongoGo,
         Suite::MongoJavaScript,
         Suite::Tour,
     ];
@@ -61,6 +75,12 @@ impl Suite {
             "mongo-published" => Some(Suite::MongoPublished),
             "mongo-js" => Some(Suite::MongoJavaScript),
             "mongo-rust" => Some(Suite::MongoRust),
+            "java" => Some(Suite::Java),
+            "mongo-java" => Some(Suite::MongoJava),
+            "go" => Some(Suite::Go),
+            "go-published" => Some(Suite::GoPublished),
+            "mongo-go" => Some(Suite::MongoGo),
+            "mongo-go-published" => Some(Suite::MongoGoPublished),
             "explorer" => Some(Suite::Explorer),
             "tour" => Some(Suite::Tour),
             _ => None,
@@ -77,6 +97,12 @@ impl Suite {
             Suite::MongoPublished => "mongo: published python",
             Suite::MongoJavaScript => "mongo: javascript",
             Suite::MongoRust => "mongo: rust",
+            Suite::Java => "sdk: java",
+            Suite::MongoJava => "mongo: java",
+            Suite::Go => "sdk: go",
+            Suite::GoPublished => "sdk: published go",
+            Suite::MongoGo => "mongo: go",
+            Suite::MongoGoPublished => "mongo: published go",
             Suite::Explorer => "explorer in a browser",
             Suite::Tour => "readme tour",
         }
@@ -88,6 +114,10 @@ impl Suite {
             Suite::Python | Suite::Published | Suite::MongoPython | Suite::MongoPublished => &["python3"],
             Suite::JavaScript | Suite::MongoJavaScript | Suite::Explorer => &["node", "npm"],
             Suite::Rust | Suite::MongoRust => &[],
+            Suite::Java | Suite::MongoJava => java::TOOLS,
+            Suite::Go | Suite::GoPublished | Suite::MongoGo => &["go"],
+            // The shared specifications come with PyMongo.
+            Suite::MongoGoPublished => &["go", "python3"],
             Suite::Tour => &["python3", "node", "npm", "curl", "openssl"],
         }
     }
@@ -107,6 +137,12 @@ impl Suite {
             Suite::Explorer => javascript(binary, "explorer"),
             Suite::Rust => rust(binary, "rust"),
             Suite::MongoRust => rust(binary, "mongo/rust"),
+            Suite::Java => java::run(binary, &["cosmos", "spring-cosmos"]),
+            Suite::MongoJava => java::run(binary, &["mongo", "mongo-reactive", "spring-mongo"]),
+            Suite::Go => go::own(binary, "cosmos"),
+            Suite::MongoGo => go::own(binary, "mongodb"),
+            Suite::GoPublished => go::azcosmos(binary, tier),
+            Suite::MongoGoPublished => go::driver(binary, &virtual_environment("mongo/python")?, tier),
             Suite::Published => published::run(binary, &virtual_environment("python")?),
             Suite::Tour => {
                 node_modules("js")?;
@@ -117,7 +153,7 @@ impl Suite {
     }
 }
 
-/// Every suite against one build of the server.
+/// Returns every suite against one build of the server.
 pub(crate) fn parts(server: &Tested, tier: Tier) -> Vec<Part<'_>> {
     let part = |suite: Suite| Part {
         name: suite.title(),
@@ -141,7 +177,7 @@ pub(crate) fn with_server(report: &mut Report, build: Build, then: impl FnOnce(&
     }
 }
 
-/// The Python environment with the packages that a suite locks; made anew when the lock changes. Returns its
+/// Returns the Python environment with the packages that a suite locks; made anew when the lock changes. Returns its
 /// interpreter.
 fn virtual_environment(suite: &str) -> Result<PathBuf> {
     let folder = paths::cache().join(format!("venv-{}", suite.replace('/', "-")));
@@ -240,7 +276,7 @@ fn rust(binary: &PathBuf, suite: &str) -> Result<Outcome> {
     counted(&process::run(&mut command, SUITE_TIMEOUT)?)
 }
 
-/// The last line with that text in it: how pytest ends.
+/// Returns the last line with that text in it: how pytest ends.
 pub(crate) fn last_line<'a>(output: &'a str, mark: &str) -> &'a str {
     let line = output.lines().rev().find(|line| line.contains(mark) && count_before(line, "passed") > 0);
     line.unwrap_or("no summary").trim_matches('=').trim()

@@ -1,7 +1,7 @@
 //! The dependencies: licences, bans, sources and published weaknesses, judged by `cargo deny` after `deny.toml`.
 //!
-//! The tool has one version, so that everybody gets the same verdict. Where the machine does not have it, it is built once
-//! into the target folder, which outlives a run of the tests wherever build output does.
+//! The tool has one version, so that all machines get the same verdict. Where the machine does not have it, it is built
+//! once into the target folder, which outlives a run of the tests wherever build output does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ pub(crate) fn parts() -> Vec<Part<'static>> {
     ]
 }
 
-/// Both parts have the same tool; who comes first builds it.
+/// Runs a check with the tool, which the first of both parts builds.
 fn with_tool(check: fn(&Path) -> Result<Outcome>) -> Result<Outcome> {
     static TOOL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match TOOL.get_or_init(|| find().map_err(|error| format!("{error:#}"))) {
@@ -70,7 +70,7 @@ fn deny(tool: &Path, workspace: &Path) -> Command {
     command
 }
 
-/// The tool: from the path, from the target folder, or built there now.
+/// Returns the tool: from the path, from the target folder, or built there now.
 fn find() -> Result<PathBuf> {
     let folder = paths::target().join("tools").join(format!("cargo-deny-{VERSION}"));
     let (on_path, built) = (PathBuf::from("cargo-deny"), folder.join("bin/cargo-deny"));

@@ -1,7 +1,6 @@
 //! The fuzz targets for a while: seeds from the golden scripts, then `cargo fuzz`. See fuzz/README.md.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::rust::verdict;
 /// Compiling the targets from nothing.
 const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// What the inputs of a target are, and in which crate the kept ones are.
+/// The kind of a target's inputs, and the crate with its corpus.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) name: &'static str,
@@ -84,7 +83,7 @@ pub(crate) fn run(report: &mut Report, target: Target, seconds: u32) {
     });
 }
 
-/// What the golden scripts ask, as inputs of a target.
+/// Returns the questions of the golden scripts as inputs of a target.
 fn seeds(target: Target) -> Result<Vec<String>> {
     match target.package {
         "query" => {}
@@ -93,22 +92,19 @@ fn seeds(target: Target) -> Result<Vec<String>> {
         _ => return Ok(Vec::new()),
     }
     let mut seeds = Vec::new();
-    for path in paths::files(&paths::root().join("crates/query/tests/scripts"), &["txt"]) {
-        let queries = if is_grammar(&path) {
-            grammar(&fs::read_to_string(&path)?)
-        } else {
-            script(&fs::read_to_string(&path)?)
-        };
-        let as_input = |(query, rest): (String, Vec<String>)| match target.name {
-            "syntax" => query,
-            _ => [vec![query.replace('\n', " ")], rest].concat().join("\n"),
-        };
-        seeds.extend(queries.into_iter().map(as_input));
+    for (folder, read) in [("scripts", script as fn(&str) -> Vec<Question>), ("grammar", grammar)] {
+        for path in paths::files(&paths::root().join("crates/query/tests").join(folder), &["txt"]) {
+            let as_input = |(query, rest): Question| match target.name {
+                "syntax" => query,
+                _ => [vec![query.replace('\n', " ")], rest].concat().join("\n"),
+            };
+            seeds.extend(read(&fs::read_to_string(&path)?).into_iter().map(as_input));
+        }
     }
     Ok(seeds)
 }
 
-/// The questions of the scripts of the MongoDB API that a target understands, each with the documents before it.
+/// Returns the questions of the scripts of the MongoDB API that a target understands, each with the documents before it.
 fn json_seeds(target: &str) -> Result<Vec<String>> {
     let mut seeds = Vec::new();
     for path in paths::files(&paths::root().join("crates/mql/tests/scripts"), &["txt"]) {
@@ -131,7 +127,7 @@ fn json_seeds(target: &str) -> Result<Vec<String>> {
     Ok(seeds)
 }
 
-/// A question as an input, if the target understands it.
+/// Returns a question as an input, if the target understands it.
 fn json_seed(target: &str, verb: &str, mut values: Vec<&str>, documents: &[&str]) -> Option<String> {
     match (target, verb) {
         ("filter", "find" | "ids") | ("pipeline", "aggregate") => values.truncate(1),
@@ -146,7 +142,7 @@ fn json_seed(target: &str, verb: &str, mut values: Vec<&str>, documents: &[&str]
     Some([&values, documents].concat().join("\n"))
 }
 
-/// The values of a line, which stand one after the other.
+/// Returns the values of a line, which stand one after the other.
 fn values(line: &str) -> Vec<&str> {
     let (mut values, mut start, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0_i32, false, false);
     for (at, sign) in line.char_indices() {
@@ -167,14 +163,12 @@ fn values(line: &str) -> Vec<&str> {
     values
 }
 
-/// The grammar's scripts have queries alone, and their own form.
-fn is_grammar(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("grammar"))
-}
+/// A query, and its parameters and items.
+type Question = (String, Vec<String>);
 
 /// `> query`, continued by lines that begin with `|`.
-fn grammar(script: &str) -> Vec<(String, Vec<String>)> {
-    let mut queries: Vec<(String, Vec<String>)> = Vec::new();
+fn grammar(script: &str) -> Vec<Question> {
+    let mut queries: Vec<Question> = Vec::new();
     for line in script.lines() {
         if let Some(query) = line.strip_prefix('>') {
             queries.push((
@@ -191,7 +185,7 @@ fn grammar(script: &str) -> Vec<(String, Vec<String>)> {
 
 /// `> query` or `? filter`, continued by indented lines and then by parameters; `expression => value`; items and settings
 /// before them.
-fn script(script: &str) -> Vec<(String, Vec<String>)> {
+fn script(script: &str) -> Vec<Question> {
     let mut queries = Vec::new();
     let mut settings: Vec<String> = Vec::new();
     let mut lines = script.lines().peekable();

@@ -5,8 +5,8 @@
 //! tidy                                  rules about the source tree
 //! deny                                  licences, bans, sources and published weaknesses of dependencies
 //! compat [SUITE]                        official clients against a live server; all of them without a name
-//!                                       (python, js, rust, published, mongo-python, mongo-published, mongo-js, mongo-rust,
-//!                                       explorer)
+//!                                       (python, js, rust, go, java, published, go-published, mongo-python, mongo-js,
+//!                                       mongo-rust, mongo-go, mongo-java, mongo-published, mongo-go-published, explorer)
 //! tour                                  runs the code blocks of the README, the guides and the pages of docs
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
 //! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in ten minutes
@@ -27,6 +27,9 @@ mod compat;
 mod deny;
 mod extent;
 mod fuzz;
+mod go;
+mod go_results;
+mod java;
 mod package;
 mod paths;
 mod process;
@@ -112,7 +115,7 @@ pub(crate) enum Tier {
 }
 
 impl Tier {
-    /// Which build of the server is tested.
+    /// Returns which build of the server is tested.
     pub(crate) fn build(self) -> Build {
         match self {
             Self::Short => Build::Tested,

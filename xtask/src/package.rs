@@ -33,7 +33,7 @@ const FILES: [(&str, &str, u32); 8] = [
     ("COMPAT.md", "usr/share/doc/bolide/COMPAT.md", 0o644),
 ];
 
-/// What the binary writes about itself: its arguments and where the text lies.
+/// The texts that the binary generates: its arguments and the files.
 const WRITTEN_BY_THE_BINARY: [(&[&str], &str); 4] = [
     (&["man"], "usr/share/man/man1/bolide.1"),
     (&["completions", "bash"], "usr/share/bash-completion/completions/bolide"),
@@ -41,11 +41,11 @@ const WRITTEN_BY_THE_BINARY: [(&[&str], &str); 4] = [
     (&["completions", "fish"], "usr/share/fish/vendor_completions.d/bolide.fish"),
 ];
 
-/// Files that tell the package manager about the package.
+/// The control files of the package.
 const ABOUT: [(&str, u32); 4] =
     [("conffiles", 0o644), ("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755)];
 
-/// What a server leaves among its data, where the installed configuration puts them.
+/// The data files of a server, in the directories of the installed configuration.
 const ROOT_CERTIFICATE: &str = "var/lib/bolide/tls/root.pem";
 
 /// Builds the package and says where it is.
@@ -110,7 +110,7 @@ fn put(tree: &Path, place: &str, mode: u32, bytes: &[u8]) -> Result<()> {
     Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
 }
 
-/// What the package says about itself.
+/// Returns the control information of the package.
 fn control(binary: &Path, tree: &Path, architecture: &str) -> Result<String> {
     let text = fs::read_to_string(paths::root().join("packaging/debian/control")).context("control")?;
     Ok(text
@@ -126,7 +126,7 @@ fn architecture() -> Result<String> {
     Ok(asked.output.trim().to_owned())
 }
 
-/// The highest `GLIBC_x.y` that a binary asks for.
+/// Returns the highest `GLIBC_x.y` that a binary asks for.
 fn newest_libc(binary: &[u8]) -> Option<String> {
     const MARK: &[u8] = b"GLIBC_";
     let versions = binary.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
@@ -156,7 +156,7 @@ struct Installer {
 }
 
 impl Installer {
-    /// None where nobody here may install anything.
+    /// Returns none if this user may not install packages.
     fn new() -> Result<Option<Installer>> {
         let asked = process::run_quietly(Command::new("id").arg("-u"), TIMEOUT)?;
         let is_root = asked.output.trim() == "0";
@@ -201,7 +201,7 @@ impl Installer {
         Ok(())
     }
 
-    /// The key is fresh and not for everybody; the installed server does what its installed configuration says.
+    /// Checks that the key is new and not world-readable, and that the installed server follows its configuration.
     fn start(&self) -> Result<()> {
         let key = self.root.join("etc/bolide/key");
         let mode = fs::metadata(&key).context("the package made no key")?.permissions().mode() & 0o777;
@@ -239,7 +239,7 @@ impl Installer {
     }
 }
 
-/// A configuration as it is, but below another root and on free ports.
+/// Returns a configuration as it is, but below another root and on free ports.
 fn moved(configuration: &str, root: &Path) -> String {
     configuration
         .replace(" = \"/", &format!(" = \"{}/", root.display()))
@@ -260,7 +260,7 @@ fn container_commands(binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The words of every `CMD ["...", "..."]`.
+/// Returns the words of every `CMD ["...", "..."]`.
 fn exec_forms(dockerfile: &str) -> Vec<Vec<String>> {
     let forms = dockerfile.lines().filter_map(|line| line.split_once("CMD [")?.1.strip_suffix(']'));
     let words = |form: &str| form.split(',').map(|word| word.trim().trim_matches('"').to_owned()).collect();

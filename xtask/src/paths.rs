@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
 }
 
-/// The folder of one SDK suite.
+/// Returns the folder of one SDK suite.
 pub(crate) fn compat(name: &str) -> PathBuf {
     root().join("compat").join(name)
 }
@@ -23,7 +23,7 @@ pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// All files below `folder` with one of these extensions, sorted; hidden folders, build output and installed packages
+/// Returns all files below `folder` with one of these extensions, sorted; hidden folders, build output and installed packages
 /// are left out.
 pub(crate) fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The path as people write it: relative to the root.
+/// Returns the path as people write it: relative to the root.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

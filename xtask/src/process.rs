@@ -14,7 +14,7 @@ use crate::report;
 const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a finished child left behind.
+/// The result of a finished child process.
 pub(crate) struct Finished {
     pub(crate) success: bool,
     /// Standard output and standard error, as they were written.
@@ -31,7 +31,7 @@ pub(crate) fn run_quietly(command: &mut Command, timeout: Duration) -> Result<Fi
     run_with(command, timeout, Echo::No)
 }
 
-/// Runs something that fetches or builds what the tests need; its output is worth reading only when it fails.
+/// Runs a command that fetches or builds prerequisites; its output is only shown on failure.
 pub(crate) fn install(command: &mut Command) -> Result<()> {
     let finished = run_quietly(command, INSTALL_TIMEOUT)?;
     ensure!(finished.success, "{command:?} failed:\n{}", finished.output);
@@ -95,7 +95,7 @@ fn kill_group(child: &Child) {
     let _ = Command::new("kill").args(["-9", "--", &group]).status();
 }
 
-/// Whether a program is there and tells its version, which openssl does only without dashes.
+/// Returns `true` if a program is there and tells its version, which openssl does only without dashes.
 pub(crate) fn available(program: &str) -> bool {
     ["--version", "version"].iter().any(|question| {
         Command::new(program)

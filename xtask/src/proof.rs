@@ -1,4 +1,4 @@
-//! What must hold whatever happens to the server, checked against its binary: see proof/ and docs/reliability.md.
+//! The reliability checks of the server's binary: see proof/ and docs/reliability.md.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,7 +49,7 @@ fn chosen(checks: Vec<String>, names: &[&str]) -> Result<Vec<String>> {
     Ok(checks.into_iter().filter(is_chosen).collect())
 }
 
-/// How long one check may take.
+/// Returns how long one check may take.
 fn timeout(extent: Extent) -> Duration {
     match extent {
         Extent::Quick => Duration::from_mins(15),
@@ -66,7 +66,7 @@ fn build(extent: Extent) -> Result<(PathBuf, Vec<String>)> {
     let made = process::run(build.env("CARGO_TARGET_DIR", &target), BUILD_TIMEOUT)?.success;
     ensure!(made, "proof does not build");
     if !available("strace") {
-        // What cannot be had is told by the checks that want it.
+        // A check reports a missing prerequisite itself.
         let mut command = Command::new("apt-get");
         let _ = install(command.args(["install", "--yes", "--no-install-recommends", "strace"]));
     }
@@ -76,7 +76,7 @@ fn build(extent: Extent) -> Result<(PathBuf, Vec<String>)> {
     Ok((program, listed.output.lines().map(str::to_owned).collect()))
 }
 
-/// Where the program is built; its unit tests are built there, too.
+/// Returns where the program is built; its unit tests are built there, too.
 pub(crate) fn target() -> PathBuf {
     paths::target().join("proof")
 }
@@ -92,7 +92,7 @@ fn check(program: &Path, binary: &Path, name: &str, extent: Extent) -> Result<Ou
     verdict(name, finished.success, &finished.output)
 }
 
-/// How a check ended, by what it printed.
+/// Returns how a check ended, by what it printed.
 fn verdict(name: &str, success: bool, output: &str) -> Result<Outcome> {
     let told = |mark: &str| output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(mark));
     if let Some(why) = told(NOT_CHECKED) {

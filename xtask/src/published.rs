@@ -88,6 +88,11 @@ pub(crate) fn run_pymongo(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     Ok(verdict(finished.success, last_line(&finished.output, " in ")))
 }
 
+/// The tests that PyMongo's source distribution holds, with the drivers' shared specifications.
+pub(crate) fn pymongo_tests(python: &Path) -> Result<PathBuf> {
+    Ok(source(python, &PYMONGO)?.join(PYMONGO.tests))
+}
+
 fn joined(relays: &[Relay], shown: impl Fn(&Relay) -> String) -> String {
     relays.iter().map(shown).collect::<Vec<_>>().join(",")
 }
@@ -97,7 +102,7 @@ fn files(folder: &Path) -> Result<Vec<String>> {
     Ok(text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect())
 }
 
-/// The unpacked source distribution.
+/// Returns the unpacked source distribution.
 fn source(python: &Path, package: &Package) -> Result<PathBuf> {
     let cache = paths::cache();
     let name = format!("{}-{}", package.name.replace('-', "_"), package.version);

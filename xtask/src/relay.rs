@@ -16,11 +16,11 @@ use anyhow::Result;
 /// Long enough that a busy machine has sent its request and waits for the answer.
 const DISTANCE: Duration = Duration::from_millis(60);
 
-/// The two ports of a relay, which lives until the process ends.
+/// The two ports of a relay, which runs until the process ends.
 pub(crate) struct Relay {
     /// Leads to the server.
     pub(crate) address: SocketAddr,
-    /// Answers are delayed while somebody is connected here; one byte confirms it.
+    /// Answers are delayed while a client is connected here; one byte confirms it.
     pub(crate) distance: SocketAddr,
 }
 

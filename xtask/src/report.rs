@@ -42,14 +42,14 @@ pub(crate) struct Part<'a> {
 /// How many parts run side by side where they may: most of them wait for clients more than they compute.
 const LANES: usize = 2;
 
-/// How many lines of a part that failed are repeated at the end, where nobody has to look for them.
+/// The number of lines of a failed part that are repeated at the end.
 const LAST_WORDS: usize = 30;
 
 /// How much of a text stands in one line of the summary. All of it stands where it was printed first.
 const WIDTH: usize = 160;
 
 thread_local! {
-    /// What a line printed by this thread begins with: whose it is, where several parts run at once.
+    /// The prefix of lines printed by this thread: the name of the part, if several run at once.
     static WHOSE: RefCell<String> = const { RefCell::new(String::new()) };
     /// The last lines of the part that runs on this thread.
     static SHOWN: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
@@ -76,11 +76,14 @@ pub(crate) fn show(line: &str) {
     }
 }
 
-/// The test that a line says has failed: as pytest sums it up, as cargo does while it runs, as node's `spec` does.
+/// Returns the test that a line says has failed: as pytest sums it up, as cargo does while it runs, as node's `spec` does, as
+/// Maven does when a class has ended.
 fn failed_test(line: &str) -> Option<&str> {
     let cargo = || line.strip_prefix("test ")?.strip_suffix(" ... FAILED");
     let node = || line.trim_start().strip_prefix("✖ ").filter(|name| *name != "failing tests:");
-    line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")).or_else(cargo).or_else(node)
+    let maven = || line.strip_prefix("[ERROR] ")?.split_once(" -- Time elapsed: ").map(|(test, _)| test);
+    let pytest = || line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "));
+    pytest().or_else(cargo).or_else(node).or_else(maven)
 }
 
 fn shortened(text: &str) -> String {
@@ -106,7 +109,7 @@ impl Report {
         self.rows.push(Row::of(name, run));
     }
 
-    /// Runs parts in their order, several at a time. Each line that they print says whose it is.
+    /// Runs parts in their order, several at a time. Each line that they print is prefixed with the part's name.
     pub(crate) fn beside(&mut self, parts: Vec<Part<'_>>) {
         let waiting = Mutex::new(parts.into_iter().enumerate());
         let ended = Mutex::new(Vec::new());
@@ -139,12 +142,12 @@ impl Report {
         if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
-    /// The tests of all parts, which are the last line: programs read it.
+    /// Returns the tests of all parts, which are the last line: programs read it.
     fn counts(&self, strict: bool) -> Counts {
         self.rows.iter().map(|row| row.counts(strict)).fold(Counts::default(), Counts::plus)
     }
 
-    /// The last words of what failed, then a line for each part, and one for each of its tests that failed.
+    /// Returns the last words of what failed, then a line for each part, and one for each of its tests that failed.
     fn summary(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -233,8 +236,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// The counts that a part's text begins with, as in `1 failed, 30 passed, 2 skipped in 3.1s`; `None` if it begins with
-    /// anything else: figures of a proof may have the same words in them.
+    /// Returns the counts that a part's text begins with, as in `1 failed, 30 passed, 2 skipped in 3.1s`; `None` if it
+    /// begins with anything else: figures of a proof may have the same words in them.
     fn parse(detail: &str) -> Option<Counts> {
         let clause = detail.split([',', ';']).next().unwrap_or("");
         let begins = ["passed", "failed", "skipped"].iter().any(|word| {
@@ -273,7 +276,7 @@ pub(crate) fn continuous_integration() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
-/// The number in front of a word, as in `12 passed`; 0 when it is not there.
+/// Returns the number in front of a word, as in `12 passed`; 0 when it is not there.
 pub(crate) fn count_before(line: &str, word: &str) -> u64 {
     let words: Vec<&str> = line.split([' ', ',', ';']).filter(|part| !part.is_empty()).collect();
     words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
@@ -345,6 +348,11 @@ mod tests {
             ("test it::store::t1 ... ok", None),
             ("  ✖ T1: alive (3.2ms)", Some("T1: alive (3.2ms)")),
             ("✖ failing tests:", None),
+            (
+                "[ERROR] bolide.OrdersTest.t2() -- Time elapsed: 0.1 s <<< FAILURE!",
+                Some("bolide.OrdersTest.t2()"),
+            ),
+            ("[ERROR] Tests run: 1, Failures: 1, Errors: 0, Skipped: 0", None),
             ("1 failed, 3 passed in 2.0s", None),
         ] {
             assert_eq!(failed_test(line), test, "{line}");

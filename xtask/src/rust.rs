@@ -64,7 +64,7 @@ fn lint() -> Result<Outcome> {
     Ok(verdict(good, ""))
 }
 
-/// What is compiled and run by cargo alone, the longest first.
+/// Returns what is compiled and run by cargo alone, the longest first.
 pub(crate) fn parts() -> Vec<Part<'static>> {
     let mut parts = vec![
         Part { name: "lints", run: Box::new(lint) },
@@ -96,7 +96,7 @@ fn harness_tests() -> Result<Outcome> {
     counted(&Finished { success: proof.success && bench.success, output: proof.output + &bench.output })
 }
 
-/// What is too big for the short tier.
+/// The tests that are too large for the short tier.
 pub(crate) fn long_tests(report: &mut Report) {
     if any_ignored() {
         report.part("rust tests, long", || {
@@ -112,7 +112,7 @@ pub(crate) fn long_tests(report: &mut Report) {
     });
 }
 
-/// Whether a test is marked as too big for the short tier.
+/// Returns `true` if a test is marked as too big for the short tier.
 fn any_ignored() -> bool {
     let sources = paths::files(&paths::root().join("crates"), &["rs"]);
     sources.iter().any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("#[ignore")))

@@ -38,7 +38,7 @@ impl Build {
         }
     }
 
-    /// Where a program of ours is once it is built.
+    /// Returns where a program of ours is once it is built.
     pub(crate) fn program(self, name: &str) -> PathBuf {
         paths::target().join(self.profile()).join(name)
     }
@@ -64,7 +64,7 @@ pub(crate) fn build(build: Build) -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// The server that all parts of a test run share: whoever needs it first builds it, the others wait.
+/// The server that all parts of a test run share: the first part that needs it builds it, the others wait.
 pub(crate) struct Tested {
     build: Build,
     binary: OnceLock<Result<PathBuf, String>>,
@@ -80,7 +80,7 @@ impl Tested {
         built.clone().map_err(|error| anyhow!("there is no server: {error}"))
     }
 
-    /// The build as a part of its own, with the size of the server.
+    /// Returns the build as a part of its own, with the size of the server.
     pub(crate) fn part(&self) -> Part<'_> {
         let size = || {
             let mebibytes = std::fs::metadata(self.binary()?)?.len() as f64 / f64::from(1 << 20);
@@ -103,7 +103,7 @@ pub(crate) struct Server {
     announced: Announcement,
 }
 
-/// What a server prints when it starts: the loopback ports of its two APIs, 0 without one, and all of it as people see it.
+/// The start message of a server: the loopback ports of its two APIs, 0 without one, and the whole text.
 #[derive(Default)]
 struct Announcement {
     port: u16,
@@ -117,7 +117,7 @@ impl Server {
         Server::start_with(binary, &[])
     }
 
-    /// The same, with more arguments.
+    /// Returns the same, with more arguments.
     pub(crate) fn start_with(binary: &PathBuf, arguments: &[&str]) -> Result<Server> {
         let mut command = Command::new(binary);
         Server::launch(command.args(["serve", "--memory", "--test-clock"]).args(FREE_PORT).args(arguments))
@@ -151,12 +151,12 @@ impl Server {
         format!("127.0.0.1:{}", self.announced.port)
     }
 
-    /// The port of the MongoDB API; 0 without one.
+    /// Returns the port of the MongoDB API; 0 without one.
     pub(crate) fn mongo_port(&self) -> u16 {
         self.announced.mongo_port
     }
 
-    /// What it has printed up to its connection string.
+    /// Returns what it has printed up to its connection string.
     pub(crate) fn announcement(&self) -> &str {
         &self.announced.text
     }

@@ -6,6 +6,7 @@
 //! | `sh` that begins with `bolide serve` or `cargo run --release -- serve` | a server is started so, in place of the page's last one |
 //! | `sh` | bash runs it; it must succeed |
 //! | `python`, `js` | the interpreter runs it; it must succeed |
+//! | `go` | `go run` with the modules that `compat/go` pins, where the toolchain is there; it must succeed |
 //! | `text` after one of them | what it must print; `…` stands for anything |
 //! | any other | for the reader only: `console` is what a reader pastes and the tour does not, such as what fetches packages |
 //!
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::go;
 use crate::paths;
 use crate::process;
 use crate::report::{self, Outcome};
@@ -55,7 +57,7 @@ pub(crate) fn run(binary: &PathBuf, python: &Path, mongo_python: &Path) -> Resul
     Ok(Outcome::Passed(format!("{ran} blocks of {pages} pages")))
 }
 
-/// The README, the guides, and the pages beside them; not the records of decisions and measurements.
+/// Returns the README, the guides, and the pages beside them; not the records of decisions and measurements.
 fn pages_for_readers() -> Vec<PathBuf> {
     let docs = paths::root().join("docs");
     let folders = [docs.clone(), docs.join("guides")];
@@ -74,7 +76,7 @@ struct Tools<'a> {
     more_packages: PathBuf,
 }
 
-/// The packages of a virtual environment.
+/// Returns the packages of a virtual environment.
 fn packages_of(python: &Path) -> Result<PathBuf> {
     let library = python.ancestors().nth(2).expect("an interpreter lies in bin/").join("lib");
     let versions = fs::read_dir(&library).with_context(|| library.display().to_string())?;
@@ -137,8 +139,11 @@ impl<'a> Walk<'a> {
         self.server.take().map_or(Ok(()), Server::stop)
     }
 
-    /// How a block is run; none if it is not.
+    /// Returns how a block is run; none if it is not.
     fn interpreter(&self, block: &Block) -> Result<Option<Command>> {
+        if block.language == "go" {
+            return self.go_program(block);
+        }
         let (program, file) = match block.language.as_str() {
             "sh" => (PathBuf::from("bash"), "block.sh"),
             "python" => (self.tools.python.to_path_buf(), "block.py"),
@@ -164,14 +169,27 @@ impl<'a> Walk<'a> {
         Ok(Some(command))
     }
 
-    /// The page's text with the addresses of the server that runs.
+    /// Returns a command that runs a program of the reader's, with the modules of our suites and the caches of the machine.
+    fn go_program(&self, block: &Block) -> Result<Option<Command>> {
+        if !process::available("go") {
+            return Ok(None);
+        }
+        let file = self.folder.join("block.go");
+        fs::write(&file, self.with_addresses(&block.text))?;
+        let mut command = go::command(&paths::compat("go"));
+        server::without_settings(&mut command);
+        command.arg("run").arg(file);
+        Ok(Some(command))
+    }
+
+    /// Returns the page's text with the addresses of the server that runs.
     fn with_addresses(&self, text: &str) -> String {
         let Some(server) = &self.server else { return text.to_owned() };
         let mongo = format!("127.0.0.1:{}", server.mongo_port());
         text.replace(ADDRESS, &server.address()).replace(MONGO_ADDRESS, &mongo)
     }
 
-    /// What was printed against what the page says, if it says anything.
+    /// Compares the output with the page, if the page has one.
     fn compare(&self, here: &str, printed: &str, next: Option<&Block>) -> Result<()> {
         let Some(expected) = next.filter(|next| next.language == "text") else { return Ok(()) };
         let expected = self.with_addresses(&expected.text);
@@ -182,7 +200,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The server's own commands, the interpreters and the shell of MongoDB, before everything else.
+    /// Returns the server's own commands, the interpreters and the shell of MongoDB, before everything else.
     fn search_path(&self) -> Result<String> {
         let own = paths::cache().join("tour-bin");
         fs::create_dir_all(&own)?;
@@ -196,13 +214,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The arguments after `serve`, if the block starts a server.
+/// Returns the arguments after `serve`, if the block starts a server.
 fn served(block: &Block) -> Option<&str> {
     let rest = STARTS.iter().find_map(|start| block.text.strip_prefix(start))?;
     (block.language == "sh").then(|| rest.lines().next().unwrap_or(""))
 }
 
-/// Whether a text is the pattern's, in which `…` stands for anything.
+/// Returns `true` if a text is the pattern's, in which `…` stands for anything.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('…');
     let first = parts.next().unwrap_or("");

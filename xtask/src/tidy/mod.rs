@@ -1,8 +1,9 @@
-//! Rules about the source tree that no compiler checks: arrows between crates and inside them, file sizes, forbidden words,
+//! Rules about the source tree that no compiler checks: arrows between crates and inside them, file sizes, forbidden and retired words,
 //! opening comments, numbered decisions, and rows of COMPAT.md that name a test.
 
 mod floors;
 mod imports;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,23 +20,39 @@ const MAX_LINES: usize = 1000;
 const ARROWS: &[(&str, &[&str])] = &[
     ("calendar", &[]),
     ("patterns", &[]),
-    ("words", &[]),
+    ("stemming", &[]),
+    ("golden", &[]),
     ("account", &[]),
+    ("hybridrow", &[]),
     ("telemetry", &[]),
     ("transport", &["telemetry"]),
     ("bson", &["calendar"]),
     ("document", &[]),
     ("storage", &[]),
-    ("query", &["calendar", "document", "patterns", "words"]),
-    ("mql", &["bson", "calendar", "patterns", "words"]),
-    ("engine", &["bson", "document", "storage", "query", "mql"]),
-    ("nosql", &["account", "calendar", "document", "query", "engine", "storage", "telemetry", "transport"]),
+    ("query", &["golden", "calendar", "document", "patterns", "stemming"]),
+    ("mql", &["golden", "bson", "calendar", "patterns", "stemming"]),
+    ("engine", &["golden", "bson", "document", "storage", "query", "mql"]),
+    (
+        "nosql",
+        &[
+            "account",
+            "hybridrow",
+            "calendar",
+            "document",
+            "query",
+            "engine",
+            "storage",
+            "telemetry",
+            "transport",
+        ],
+    ),
     ("mongo", &["account", "bson", "mql", "document", "engine", "storage", "telemetry", "transport"]),
     ("explorer", &["account", "bson", "calendar", "document", "storage", "query", "engine"]),
     (
         "server",
         &[
             "account",
+            "hybridrow",
             "bson",
             "explorer",
             "calendar",
@@ -57,7 +74,8 @@ const SYNCHRONOUS: &[&str] = &[
     "account",
     "calendar",
     "patterns",
-    "words",
+    "stemming",
+    "golden",
     "telemetry",
     "bson",
     "document",
@@ -67,6 +85,8 @@ const SYNCHRONOUS: &[&str] = &[
     "engine",
     "embedded",
 ];
+/// Crates that only tests may use.
+const FOR_TESTS: &[&str] = &["golden"];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];
 
 /// Checks everything and lists every offence.
@@ -75,6 +95,7 @@ pub(crate) fn check(report: &mut Report) {
         let mut offences = Vec::new();
         arrows(&mut offences)?;
         floors::check(&mut offences)?;
+        words::check(&mut offences)?;
         let sources = sources(&mut offences)?;
         decisions(&mut offences);
         compat_rows(&mut offences, &test_names()?);
@@ -98,6 +119,10 @@ fn arrows(offences: &mut Vec<String>) -> Result<()> {
             continue;
         };
         let manifest = fs::read_to_string(crates.join(&folder).join("Cargo.toml"))?;
+        let product = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        for dependency in dependencies(product).iter().filter(|name| FOR_TESTS.contains(&name.as_str())) {
+            offences.push(format!("crates/{folder}: must not depend on {dependency}: it is for tests alone"));
+        }
         for dependency in dependencies(&manifest) {
             let ours = ARROWS.iter().any(|(name, _)| *name == dependency);
             if ours && !allowed.contains(&dependency.as_str()) {
@@ -147,7 +172,7 @@ fn sources(offences: &mut Vec<String>) -> Result<usize> {
     // Written in two halves, so that this file does not offend.
     let words = [["todo", "!("], ["dbg", "!("], ["unimplemented", "!("], ["FIX", "ME"], ["XX", "X:"]]
         .map(|half| half.concat());
-    let files = paths::files(&paths::root(), &["rs", "py", "js"]);
+    let files = paths::files(&paths::root(), &["rs", "py", "js", "java"]);
     for path in &files {
         let text = fs::read_to_string(path)?;
         let shown = paths::shown(path);
@@ -230,13 +255,13 @@ fn exists(name: &str, tests: &BTreeSet<String>) -> bool {
     tests.contains(last) || paths::root().join(name).exists()
 }
 
-/// Names of test functions in Rust and Python, titles in JavaScript, files of the published suite.
+/// Names of test functions in Rust, Python and Java, titles in JavaScript, files of the published suite.
 fn test_names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    for path in paths::files(&paths::root(), &["rs", "py", "js"]) {
+    for path in paths::files(&paths::root(), &["rs", "py", "js", "java"]) {
         let text = fs::read_to_string(&path)?;
         for line in text.lines().map(str::trim) {
-            for prefix in ["fn ", "async fn ", "def ", "async def "] {
+            for prefix in ["fn ", "async fn ", "def ", "async def ", "void "] {
                 let rest = line.strip_prefix(prefix);
                 names.extend(rest.and_then(|rest| rest.split('(').next()).map(str::to_owned));
             }

@@ -141,7 +141,7 @@ async fn all_compressors_are_understood_and_used() {
         let read: Vec<Document> =
             collection.find(doc! {}).batch_size(50).await.expect("found").try_collect().await.expect("read");
         assert_eq!(read, all, "{compressor}");
-        // 1.4 MB there and as much back, if nobody compressed.
+        // 1.4 MB there and as much back, without compression.
         let crossed = bytes_on_the_wire(&client).await - before;
         assert!(crossed < 700_000, "{compressor}: {crossed} bytes");
     }

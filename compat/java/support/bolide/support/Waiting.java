@@ -1,0 +1,27 @@
+// Waits for what other threads and processes do, by asking; never for time to pass.
+
+package bolide.support;
+
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+
+public final class Waiting {
+    private static final long POLL_MS = 5;
+
+    private Waiting() {}
+
+    /** Returns when {@code done} says so; fails with {@code what} when the time is over. */
+    public static void until(String what, Duration timeout, BooleanSupplier done) {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        while (!done.getAsBoolean()) {
+            if (System.nanoTime() > deadline) {
+                throw new AssertionError("not within " + timeout.toSeconds() + " s: " + what);
+            }
+            try {
+                Thread.sleep(POLL_MS);
+            } catch (InterruptedException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+    }
+}
