@@ -4,10 +4,10 @@
 //! waits for it, even if its reader is slow.
 
 use crate::handlers::call::Call;
-use crate::http::body::Body;
-use crate::http::response::Reply;
+use crate::message::body::Body;
+use crate::message::fields::Field;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 const CONTENT_TYPE: &str = "application/vnd.bolide.backup";
 
@@ -24,5 +24,5 @@ pub(super) async fn stream(call: &Call) -> Result<Reply, Error> {
         Ok(())
     });
     let reply = Reply::streamed(CONTENT_TYPE, body);
-    Ok(reply.with(headers::BACKUP_TIME, time).with(headers::BACKUP_SEQUENCE, sequence))
+    Ok(reply.with(Field::BackupTime, time).with(Field::BackupSequence, sequence))
 }

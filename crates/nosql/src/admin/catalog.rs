@@ -6,7 +6,7 @@ use engine::{Api, ContainerDefinition, Engine, Owner, Throughput};
 
 use super::{number, reply, tally, ttl};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 

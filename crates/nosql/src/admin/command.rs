@@ -2,7 +2,7 @@
 //! without a driver.
 
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 
 /// Runs a command. As in the MongoDB API, the answer reports whether it succeeded.

@@ -6,9 +6,9 @@ use engine::{ArchiveStatus, DeletionLog, DeletionPage, Engine, Owner};
 
 use super::{number, reply, tally, ttl};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::json::{member, object, text};
 
 /// Returns the archive of a container; null if it has none.
@@ -76,10 +76,10 @@ async fn page(call: &Call, log: u32) -> Result<Reply, Error> {
     let DeletionPage { log, lines, last } =
         call.blocking(move |engine| Ok(engine.deletion_page(log, after)?)).await?;
     Ok(Reply::lines(lines)
-        .with(headers::LOG, log.log)
-        .with(headers::LOG_LAST, last)
-        .with(headers::LOG_COUNT, log.count)
-        .with(headers::LOG_HEAD, log.head))
+        .with(Field::Log, log.log)
+        .with(Field::LogLast, last)
+        .with(Field::LogCount, log.count)
+        .with(Field::LogHead, log.head))
 }
 
 fn parameter(call: &Call, name: &str) -> Result<u64, Error> {

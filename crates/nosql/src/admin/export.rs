@@ -7,9 +7,9 @@ use engine::{Api, ExportPage, Exported};
 
 use super::{flag, ttl};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::limits::{EXPORT_BYTES_DEFAULT, EXPORT_BYTES_MAX};
 
 /// Returns one page. `after` is where it begins, `maxBytes` about how large it is, `system=true` keeps the system
@@ -27,9 +27,9 @@ pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
         Ok((count, body, kind, next, charge))
     };
     let (count, body, kind, next, charge) = call.blocking(read).await?;
-    let reply = Reply::bytes(kind, body).charged(charge).with(headers::EXPORT_COUNT, count);
+    let reply = Reply::bytes(kind, body).charged(charge).with(Field::ExportCount, count);
     Ok(match next {
-        Some(next) => reply.with(headers::EXPORT_NEXT, next),
+        Some(next) => reply.with(Field::ExportNext, next),
         None => reply,
     })
 }

@@ -7,7 +7,7 @@ use engine::{HeldItem, ItemAddress};
 use super::ttl::owner;
 use super::{number, reply};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 

@@ -13,7 +13,7 @@ use engine::{Container, Effect, Operation, Outcome, Owner, Precondition};
 
 use super::{number, reply, ttl};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, text};
 use crate::protocol::limits::{IMPORT_IN_FLIGHT, IMPORT_LINES};

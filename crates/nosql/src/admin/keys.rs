@@ -4,11 +4,11 @@
 
 use account::{Entry, KeySource, Kind, Right};
 use document::Value;
-use hyper::header::CACHE_CONTROL;
 
 use super::{reply, single_member};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 
@@ -46,7 +46,7 @@ pub(crate) async fn change(call: &Call) -> Result<Reply, Error> {
         member("key", text(key.reveal())),
         member("fingerprint", text(key.fingerprint())),
     ]);
-    Ok(reply(&answer).with(CACHE_CONTROL, "no-store"))
+    Ok(reply(&answer).with(Field::CacheControl, "no-store"))
 }
 
 fn shown(entry: &Entry) -> Value {

@@ -25,14 +25,14 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::handlers::route::Route;
-use crate::http::request::{Head, Verb};
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
+use crate::message::request::{Head, Verb};
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 use crate::protocol::limits::{BODY_BYTES, PAGE_BODY_BYTES};
 
 /// The first segment of every admin path.
-pub(crate) const PREFIX: &str = "_bolide";
+pub(crate) use crate::protocol::path::ADMIN_PREFIX as PREFIX;
 
 macro_rules! routes {
     ($($verb:ident [$($segment:literal),*] => $($handler:ident)::+ $name:literal;)*) => {

@@ -7,7 +7,7 @@ use super::catalog::api_name;
 use super::evidence::archive_value;
 use super::{number, reply, tally};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 

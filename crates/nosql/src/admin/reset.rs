@@ -5,7 +5,7 @@ use document::Value;
 use super::{number, reply};
 use crate::handlers::admin_hooks::Reset;
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, text};
 

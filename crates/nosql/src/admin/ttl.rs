@@ -5,7 +5,7 @@ use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Interval, Owner};
 
 use super::{evidence, lifecycle_settings, number, purge, reply, tally};
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 

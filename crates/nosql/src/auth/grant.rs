@@ -19,9 +19,9 @@ use engine::{Container, Engine, ItemName, Precondition, ResourceParent};
 
 use crate::auth::names;
 use crate::auth::tokens::Claim;
-use crate::http::request::{Head, Verb};
+use crate::message::options::Flag;
+use crate::message::request::{Head, Verb};
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::script_kind::script_kind;
 
 /// The parsed definition of a permission.
@@ -142,7 +142,7 @@ fn check_key(permission: &Permission, verb: Verb, rest: &[&str], head: &Head) ->
     let Some(granted) = &permission.key else { return Ok(()) };
     match rest {
         ["docs"] if verb == Verb::Plan => return Ok(()),
-        ["docs"] if verb == Verb::Batch && !head.flag(&headers::BATCH_ATOMIC)? => {
+        ["docs"] if verb == Verb::Batch && !head.flag(Flag::BatchAtomic)? => {
             return Err(forbidden("the permission has a partition key and does not cover bulk requests"));
         }
         ["docs" | "conflicts" | "operations", ..] => {}

@@ -16,16 +16,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use document::{Document, PermissionRid, ValueRef};
 use engine::Engine;
-use hyper::header::{AUTHORIZATION, DATE};
-use hyper::{HeaderMap, Method};
+use hyper::Method;
 use percent_encoding::percent_decode_str;
 use transport::{Api, Tenant};
 
 use self::tokens::Claim;
-use crate::http::request::Head;
+use crate::message::options::TextOption;
+use crate::message::request::Head;
 use crate::protocol::date;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::limits::SKEW_SECONDS;
 use crate::protocol::path::{ResourcePath, Signed};
 
@@ -53,12 +52,12 @@ enum Link {
 /// Checks the credentials of a data request, and determines its resource: clients escape different characters of an id,
 /// but they sign the id itself.
 fn check_readings(keys: &Keyring, head: &mut Head, now: u64) -> Result<Credential, Error> {
-    let first = check(keys, &head.method, &head.path, head.headers(), now);
+    let first = check(keys, head, &head.path, now);
     if !matches!(first, Err(Error::Unauthorized(_))) {
         return first;
     }
     for path in head.other_readings() {
-        let other = check(keys, &head.method, &path, head.headers(), now);
+        let other = check(keys, head, &path, now);
         if !matches!(other, Err(Error::Unauthorized(_))) {
             head.path = path;
             return other;
@@ -67,23 +66,16 @@ fn check_readings(keys: &Keyring, head: &mut Head, now: u64) -> Result<Credentia
     first
 }
 
-fn check(
-    keys: &Keyring,
-    method: &Method,
-    path: &ResourcePath,
-    request: &HeaderMap,
-    now: u64,
-) -> Result<Credential, Error> {
-    let header = request.get(AUTHORIZATION).ok_or_else(|| {
+fn check(keys: &Keyring, head: &Head, path: &ResourcePath, now: u64) -> Result<Credential, Error> {
+    let text = head.text(TextOption::Authorization).ok_or_else(|| {
         unauthorized(
             "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
         )
     })?;
-    let text = std::str::from_utf8(header.as_bytes()).map_err(|_| malformed())?;
     let text = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
     let token = Token::parse(&text)?;
     match token.kind()? {
-        TokenKind::Master => check_master(keys, method, path, request, &token, now),
+        TokenKind::Master => check_master(keys, head, path, &token, now),
         TokenKind::Resource => check_resource(keys, &token, now),
     }
 }
@@ -101,15 +93,14 @@ fn check_resource(keys: &Keyring, token: &Token<'_>, now: u64) -> Result<Credent
 
 fn check_master(
     keys: &Keyring,
-    method: &Method,
+    head: &Head,
     path: &ResourcePath,
-    request: &HeaderMap,
     token: &Token<'_>,
     now: u64,
 ) -> Result<Credential, Error> {
-    let dates = Dates::of(request)?;
+    let dates = Dates::of(head)?;
     let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
-    let (holder, link) = check_signature(keys, method, &path.signed(), &dates, &signature)?;
+    let (holder, link) = check_signature(keys, &head.method, &path.signed(), &dates, &signature)?;
     dates.check_skew(now)?;
     Ok(Credential::Master(holder, link))
 }
@@ -240,8 +231,8 @@ impl Gate {
     }
 
     /// Checks the bearer key of an admin request.
-    pub(crate) fn admit_operator(&self, request: &HeaderMap) -> Result<Pass, Error> {
-        let holder = self.bearer(request).ok_or_else(|| {
+    pub(crate) fn admit_operator(&self, head: &Head) -> Result<Pass, Error> {
+        let holder = self.bearer(head).ok_or_else(|| {
             unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'")
         })?;
         if holder.right() == Right::ReadOnly {
@@ -258,8 +249,8 @@ impl Gate {
     }
 
     /// Returns the key that was sent as a bearer token.
-    pub(crate) fn bearer(&self, request: &HeaderMap) -> Option<AuthenticatedKey> {
-        let given = request.get(AUTHORIZATION)?.to_str().ok()?;
+    pub(crate) fn bearer(&self, head: &Head) -> Option<AuthenticatedKey> {
+        let given = head.text(TextOption::Authorization)?;
         let (scheme, key) = given.split_once(' ')?;
         self.keys.authenticate(key.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"))
     }
@@ -318,9 +309,9 @@ struct Dates {
 }
 
 impl Dates {
-    fn of(request: &HeaderMap) -> Result<Self, Error> {
-        let text = |name| request.get(name).and_then(|value| value.to_str().ok()).map(str::to_lowercase);
-        let (x_ms_date, date) = match (text(headers::DATE), text(DATE)) {
+    fn of(head: &Head) -> Result<Self, Error> {
+        let text = |option| head.text(option).map(str::to_lowercase);
+        let (x_ms_date, date) = match (text(TextOption::MsDate), text(TextOption::Date)) {
             (Some(x_ms_date), _) => (x_ms_date, String::new()),
             (None, Some(date)) => (String::new(), date),
             (None, None) => (String::new(), String::new()),
@@ -391,12 +382,12 @@ mod tests {
     const SIGNATURE: &str = "c09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu+c+c=";
 
     fn check(pairs: &[(&'static str, &str)], now: u64) -> Result<Credential, Error> {
-        let mut map = HeaderMap::new();
+        let mut request = hyper::Request::get("/dbs/ToDoList");
         for (name, value) in pairs {
-            map.insert(*name, value.parse().unwrap());
+            request = request.header(*name, *value);
         }
-        let path = ResourcePath::parse("/dbs/ToDoList").unwrap();
-        super::check(&Keyring::of(Key::parse(KEY).unwrap()), &Method::GET, &path, &map, now)
+        let head = crate::http::head::head(request.body(()).unwrap().into_parts().0).unwrap();
+        super::check(&Keyring::of(Key::parse(KEY).unwrap()), &head, &head.path, now)
     }
 
     #[test]

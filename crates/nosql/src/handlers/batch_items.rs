@@ -9,9 +9,9 @@ use crate::handlers::batch::{self, Entry, Form, Preference, Results};
 use crate::handlers::call::{Call, check_whole, range_of};
 use crate::handlers::items;
 use crate::handlers::subresources::refuse_triggers;
-use crate::http::response::{Place, Reply};
+use crate::message::options::Flag;
+use crate::message::reply::{Place, Reply};
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::limits::{BULK_ANSWER_BYTES, BULK_IN_FLIGHT};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
@@ -22,7 +22,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     if entries.iter().flatten().any(|entry| matches!(entry.operation, Operation::Read { .. })) {
         call.check_session(&container)?;
     }
-    if call.head.flag(&headers::BATCH_ATOMIC)? {
+    if call.head.flag(Flag::BatchAtomic)? {
         return atomic(call, &container, entries).await;
     }
     if let Some(id) = call.head.range_id()
@@ -96,8 +96,7 @@ async fn bulk(
     entries: Vec<Result<Entry, Error>>,
 ) -> Result<Reply, Error> {
     let shared_key = call.head.partition_key()?;
-    let (go_on, countdown) =
-        (call.head.flag(&headers::BATCH_CONTINUE)?, items::countdown(call, container).await?);
+    let (go_on, countdown) = (call.head.flag(Flag::BatchContinue)?, items::countdown(call, container).await?);
     let range = call.head.range_id().and_then(|id| id.parse().ok());
     let minimal = call.head.wants_minimal();
     let results = Results::bounded(Form::of(&call.body), minimal, BULK_ANSWER_BYTES);

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use crate::auth::Pass;
 use crate::auth::names;
 use crate::handlers::admin_hooks::AdminHooks;
-use crate::http::request::Head;
-use crate::http::response::Place;
+use crate::message::reply::Place;
+use crate::message::request::Head;
 use crate::protocol::error::Error;
 
 /// An authenticated and authorized request.

@@ -5,9 +5,9 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::handlers::resources;
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::json;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
@@ -27,5 +27,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         .charged(Charge::CATALOG_WRITE)
         .etag(container.etag())
         .owned_by_database(&name);
-    Ok(reply.with(headers::INDEX_PROGRESS, 100))
+    Ok(reply.number(Field::IndexProgress, 100))
 }

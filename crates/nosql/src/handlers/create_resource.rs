@@ -7,8 +7,8 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::handlers::subresources::Subresources;
-use crate::http::request::Verb;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
+use crate::message::request::Verb;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

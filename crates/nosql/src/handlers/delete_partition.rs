@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 
 use crate::handlers::call::Call;
-use crate::http::response::{Place, Reply};
+use crate::message::reply::{Place, Reply};
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

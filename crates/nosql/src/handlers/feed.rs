@@ -11,11 +11,11 @@ use query::{Arrival, Context, Dialect, Flow, PageLimits, Query, Run};
 
 use crate::handlers::call::Call;
 use crate::handlers::query_request;
-use crate::http::request::Verb;
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::reply::Reply;
+use crate::message::request::Verb;
 use crate::protocol::activity;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 /// Kind and version of a list's token.
 const KIND: &[u8] = &[0x4C, 1];
@@ -64,9 +64,9 @@ pub(crate) fn reply(
         ..QueryMetrics::default()
     };
     let charge = Charge::query(&metrics, 1);
-    let reply = Reply::json(StatusCode::OK, body).charged(charge).with(headers::ITEM_COUNT, rows.len());
+    let reply = Reply::json(StatusCode::OK, body).charged(charge).item_count(rows.len());
     Ok(match last {
-        Some(last) if more => reply.with(headers::CONTINUATION, token(last, binding)),
+        Some(last) if more => reply.with(Field::Continuation, token(last, binding)),
         _ => reply,
     })
 }

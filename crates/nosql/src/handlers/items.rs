@@ -13,10 +13,10 @@ use crate::handlers::call::{Call, range_of};
 use crate::handlers::feed;
 use crate::handlers::query_metrics;
 use crate::handlers::subresources::refuse_triggers;
-use crate::http::response::{Place, Reply};
-use crate::http::work::Work;
+use crate::message::fields::Field;
+use crate::message::reply::{Place, Reply};
+use crate::message::work::Work;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 /// Decodes the item in a request's body, JSON text or Cosmos binary.
 pub(crate) fn body(call: &Call) -> Result<Document, Error> {
@@ -69,7 +69,7 @@ pub(crate) fn outcome_reply(call: &Call, container: &Container, outcome: &Outcom
         reply = reply.etag(item.etag);
     }
     if let Some(seconds) = outcome.seconds_left {
-        reply = reply.with(headers::TTL_REMAINING, seconds);
+        reply = reply.with(Field::TtlRemaining, seconds);
     }
     // For a deleted item it is the LSN of the deletion.
     let item = outcome.item.as_ref().map_or(outcome.range.lsn, |item| item.lsn);
@@ -93,10 +93,10 @@ pub(crate) fn page_reply(call: &Call, container: &Container, page: QueryPage) ->
     let mut reply = Reply::json(StatusCode::OK, body)
         .charged(page.charge)
         .renewing(page.renewals.iter().cloned())
-        .with(headers::ITEM_COUNT, page.rows.len())
+        .item_count(page.rows.len())
         .placed(&Place { container, range: page.range, item: None });
     if let Some(token) = &page.continuation {
-        reply = reply.with(headers::CONTINUATION, token);
+        reply = reply.with(Field::Continuation, token);
     }
     let reply = query_metrics::report(call, reply, &page)?;
     Ok(reply.worked(Work { metrics: page.metrics, index: page.index }))

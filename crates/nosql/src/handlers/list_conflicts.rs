@@ -3,8 +3,8 @@
 use crate::handlers::call::Call;
 use crate::handlers::feed;
 use crate::handlers::query_request;
-use crate::http::request::Verb;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
+use crate::message::request::Verb;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

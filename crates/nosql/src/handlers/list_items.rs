@@ -6,7 +6,7 @@ use engine::QueryRequest;
 
 use crate::handlers::call::Call;
 use crate::handlers::items;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::activity;
 use crate::protocol::error::Error;
 

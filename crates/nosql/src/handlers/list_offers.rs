@@ -2,8 +2,8 @@
 
 use crate::handlers::call::Call;
 use crate::handlers::feed;
-use crate::http::response::Reply;
-use crate::http::throughput;
+use crate::message::reply::Reply;
+use crate::message::throughput;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

@@ -3,7 +3,7 @@
 use crate::handlers::call::Call;
 use crate::handlers::feed;
 use crate::handlers::subresources::Subresources;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

@@ -1,7 +1,7 @@
 //! Features of the service that Bolide does not have yet: an error that names the feature.
 
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

@@ -11,9 +11,9 @@ use query::HybridRows;
 
 use crate::handlers::call::Call;
 use crate::handlers::query_request;
-use crate::http::response::Reply;
+use crate::message::options::TextOption;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 /// The feature of clients that rank rows themselves, without an `ORDER BY` by the server.
 const SKIP_ORDER_BY: &str = "HybridSearchSkipOrderByRewrite";
@@ -51,6 +51,6 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
 
 /// Returns the features of the client; `None` if it sends none, and then it gets the plan of the service.
 fn supported_features(call: &Call) -> Option<Vec<String>> {
-    let list = call.head.text(&headers::SUPPORTED_FEATURES);
+    let list = call.head.text(TextOption::SupportedFeatures);
     list.map(|list| list.split(',').map(|name| name.trim().to_owned()).collect())
 }

@@ -10,11 +10,10 @@ use query::Query;
 use crate::handlers::call::Call;
 use crate::handlers::items;
 use crate::handlers::query_request;
-use crate::http::request::PageRequest;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
+use crate::message::request::PageRequest;
 use crate::protocol::activity;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
@@ -44,7 +43,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
 /// Refuses a query over the change feed: answered as a query it would have rows that did not change, and no position to
 /// continue from.
 fn refuse_feed(call: &Call) -> Result<(), Error> {
-    if call.head.text(&headers::A_IM).is_none() {
+    if call.head.feed_mode().is_none() {
         return Ok(());
     }
     Err(Error::BadRequest(

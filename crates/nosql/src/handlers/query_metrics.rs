@@ -9,22 +9,23 @@ use engine::{IndexUse, QueryMetrics, QueryPage};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::options::Flag;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 /// Adds the reports that the request asks for.
 pub(crate) fn report(call: &Call, mut reply: Reply, page: &QueryPage) -> Result<Reply, Error> {
     let head = &call.head;
-    if head.flag(&headers::WANT_QUERY_METRICS)? {
-        reply = reply.with(headers::QUERY_METRICS, figures(&page.metrics));
+    if head.flag(Flag::QueryMetrics)? {
+        reply = reply.with(Field::QueryMetrics, figures(&page.metrics));
     }
-    if head.flag(&headers::INDEX_METRICS_V2)? {
+    if head.flag(Flag::IndexMetricsV2)? {
         let text = second_form(&page.index).to_json();
-        return Ok(reply.with(headers::INDEX_UTILIZATION, utf8_percent_encode(&text, NON_ALPHANUMERIC)));
+        return Ok(reply.with(Field::IndexUtilization, utf8_percent_encode(&text, NON_ALPHANUMERIC)));
     }
-    if head.flag(&headers::INDEX_METRICS)? {
-        return Ok(reply.with(headers::INDEX_UTILIZATION, STANDARD.encode(first_form(&page.index).to_json())));
+    if head.flag(Flag::IndexMetrics)? {
+        return Ok(reply.with(Field::IndexUtilization, STANDARD.encode(first_form(&page.index).to_json())));
     }
     Ok(reply)
 }

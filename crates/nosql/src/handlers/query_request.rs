@@ -5,8 +5,8 @@ use engine::{Container, ResumeFilter};
 use query::{Dialect, Query};
 
 use crate::handlers::call::Call;
+use crate::message::options::{Flag, TextOption};
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::json;
 use crate::protocol::limits::QUERY_PARAMETERS;
 
@@ -117,7 +117,7 @@ pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> 
     let head = &call.head;
     let narrow =
         head.partition_key()?.is_some() || head.effective_range()?.is_some() || head.range_id().is_some();
-    if narrow || head.flag(&headers::CROSS_PARTITION)? {
+    if narrow || head.flag(Flag::CrossPartition)? {
         return Ok(());
     }
     if query.access(&container.definition.partition_key).keys.is_some() {
@@ -126,7 +126,7 @@ pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> 
     Err(Error::BadRequest(format!(
         "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to \
          avoid this exception.",
-        headers::CROSS_PARTITION,
-        headers::PARTITION_KEY
+        Flag::CrossPartition.header(),
+        TextOption::PartitionKey.header()
     )))
 }

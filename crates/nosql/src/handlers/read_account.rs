@@ -8,7 +8,7 @@ use document::Value;
 use hyper::StatusCode;
 
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, text};
 

@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use engine::{Changes, Charge, Container, Engine, FeedStart, History, HistoryFrom, RangeLsn, Scope};
 use hyper::StatusCode;
-use hyper::header::IF_MODIFIED_SINCE;
 
 use crate::handlers::call::Call;
 use crate::handlers::change_feed;
-use crate::http::response::{Place, Reply};
+use crate::message::options::TextOption;
+use crate::message::reply::{Place, Reply};
 use crate::protocol::date;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 /// The wire format in which every change comes in an envelope.
 const ENVELOPES: &str = "2021-09-15";
@@ -30,7 +29,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let page = match mode {
         Mode::Latest => {
             let start = start(call)?;
-            let in_envelopes = call.head.text(&headers::CHANGE_FEED_WIRE_FORMAT) == Some(ENVELOPES);
+            let in_envelopes = call.head.text(TextOption::ChangeFeedWireFormat) == Some(ENVELOPES);
             call.blocking(move |engine| {
                 let changes = read_latest(engine, &handle, &scope, start, max_items)?;
                 Ok(Page::of_changes(&handle, &changes, in_envelopes))
@@ -52,7 +51,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         _ => Reply::json(StatusCode::OK, page.body),
     };
     // The .NET client parses the count of an empty page too.
-    let reply = reply.with(headers::ITEM_COUNT, page.items);
+    let reply = reply.item_count(page.items);
     Ok(reply.charged(page.charge).placed(&place).etag(format!("\"{}\"", page.continuation)))
 }
 
@@ -63,7 +62,7 @@ enum Mode {
 
 impl Mode {
     fn of(call: &Call) -> Result<Mode, Error> {
-        let mode = call.head.text(&headers::A_IM).unwrap_or_default().trim();
+        let mode = call.head.feed_mode().unwrap_or_default().trim();
         let is = |known: &str| mode.eq_ignore_ascii_case(known);
         match () {
             () if is("Incremental Feed") => Ok(Mode::Latest),
@@ -115,7 +114,7 @@ fn position(call: &Call) -> Option<&str> {
 /// Returns where the client wants to begin. A position takes precedence over a time, which clients keep sending with
 /// it.
 fn start(call: &Call) -> Result<FeedStart, Error> {
-    match (position(call), call.head.text(&IF_MODIFIED_SINCE)) {
+    match (position(call), call.head.text(TextOption::IfModifiedSince)) {
         (Some("*"), _) => Ok(FeedStart::Now),
         (Some(position), _) => Ok(FeedStart::After(position.to_owned())),
         (None, None) => Ok(FeedStart::Beginning),

@@ -1,7 +1,7 @@
 //! `GET` and `DELETE /conflicts/{id}`: there is none.
 
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

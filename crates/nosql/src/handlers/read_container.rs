@@ -8,9 +8,10 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::handlers::resources::{self, kilobytes};
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::options::Flag;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.container()?;
@@ -18,8 +19,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     if call.head.if_none_match() == Some(etag.as_str()) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag));
     }
-    let (quota, statistics) =
-        (call.head.flag(&headers::QUOTA_INFO)?, call.head.flag(&headers::PARTITION_STATISTICS)?);
+    let (quota, statistics) = (call.head.flag(Flag::QuotaInfo)?, call.head.flag(Flag::PartitionStatistics)?);
     let mut value = resources::container(&container);
     let mut usage = None;
     if quota || statistics {
@@ -32,9 +32,9 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         .charged(Charge::CATALOG_READ)
         .etag(etag)
         .owned_by_database(&container.database)
-        .with(headers::INDEX_PROGRESS, call.engine().index_progress(&container));
+        .number(Field::IndexProgress, call.engine().index_progress(&container).into());
     if let (true, Some(usage)) = (quota, &usage) {
-        reply = reply.with(headers::RESOURCE_QUOTA, QUOTA).with(headers::RESOURCE_USAGE, usage_text(usage));
+        reply = reply.with(Field::ResourceQuota, QUOTA).with(Field::ResourceUsage, usage_text(usage));
     }
     Ok(reply)
 }

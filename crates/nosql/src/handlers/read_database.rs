@@ -5,7 +5,7 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::handlers::resources;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

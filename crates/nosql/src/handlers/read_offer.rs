@@ -3,8 +3,8 @@
 use engine::{Charge, Offer};
 
 use crate::handlers::call::Call;
-use crate::http::response::Reply;
-use crate::http::throughput;
+use crate::message::reply::Reply;
+use crate::message::throughput;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

@@ -8,15 +8,14 @@ use hyper::StatusCode;
 use crate::handlers::call::Call;
 use crate::handlers::feed;
 use crate::handlers::resources;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     let etag = format!("\"{}-{}\"", container.rid, container.partitions.len());
     if call.head.if_none_match() == Some(etag.as_str()) {
-        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag).with(headers::ITEM_COUNT, 0));
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag).item_count(0));
     }
     let mut body = Vec::new();
     feed::open(&mut body, &container.rid.to_string(), "PartitionKeyRanges");
@@ -27,5 +26,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         document::write_json(resources::range(&container, partition, &etag).view(), &mut body);
     }
     feed::close(&mut body, container.partitions.len());
-    Ok(Reply::json(StatusCode::OK, body).etag(etag).with(headers::ITEM_COUNT, container.partitions.len()))
+    Ok(Reply::json(StatusCode::OK, body).etag(etag).item_count(container.partitions.len()))
 }

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::handlers::call::Call;
-use crate::http::request::Verb;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
+use crate::message::request::Verb;
 use crate::protocol::error::Error;
 
 /// The future result of a handler.

@@ -6,8 +6,8 @@ use engine::{Resource, ResourceParent};
 
 use crate::auth::grant::Permission;
 use crate::handlers::call::{Call, missing_owner};
+use crate::message::options::TextOption;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::json;
 use crate::protocol::script_kind::script_kind;
 
@@ -105,8 +105,9 @@ impl Subresources {
 
 /// Refuses a write that names triggers: ignoring them would store something else than the client meant.
 pub(crate) fn refuse_triggers(call: &Call) -> Result<(), Error> {
-    for name in [headers::PRE_TRIGGER, headers::POST_TRIGGER] {
-        if call.head.text(&name).is_some_and(|text| !text.trim().is_empty()) {
+    for trigger in [TextOption::PreTrigger, TextOption::PostTrigger] {
+        if call.head.text(trigger).is_some_and(|text| !text.trim().is_empty()) {
+            let name = trigger.header();
             return Err(Error::NotSupported(format!(
                 "running triggers ('{name}') needs server-side JavaScript, which is"
             )));

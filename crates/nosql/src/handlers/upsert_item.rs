@@ -4,7 +4,7 @@ use engine::Operation;
 
 use crate::handlers::call::Call;
 use crate::handlers::items;
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use transport::{Peer, Stream, WRITE_STEP_BYTES};
 
 use crate::http::framing::Framing;
-use crate::http::unread::Unread;
+use crate::message::unread::Unread;
 use crate::protocol::limits::{UNAUTHENTICATED_READ_BYTES, UNAUTHENTICATED_READ_PAUSE};
 
 /// The length of the HTTP/2 preface, which is shorter than any complete HTTP/1.1 request head.

@@ -15,6 +15,9 @@ use percent_encoding::percent_decode_str;
 use crate::protocol::error::Error;
 use crate::protocol::limits::{PATH_BYTES, PATH_SEGMENTS};
 
+/// The first segment of the admin API's paths.
+pub(crate) const ADMIN_PREFIX: &str = "_bolide";
+
 /// Decoded segments of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourcePath(Vec<String>);

@@ -11,7 +11,7 @@ use telemetry::{AuditEvent, AuditOutcome, Registry};
 
 use crate::auth::Pass;
 use crate::handlers::route::Route;
-use crate::http::request::Head;
+use crate::message::request::Head;
 use crate::protocol::error::Error;
 
 /// The name of this front end.

@@ -19,11 +19,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use transport::{Accepted, Acceptor, Api, CutOff, Peer, Stream};
 
-use crate::http::body::Body;
 use crate::http::framing::Ambiguous;
-use crate::http::request::Channel;
 use crate::http::socket::{UnauthenticatedReader, WatchedSocket};
-use crate::http::unread::Unread;
+use crate::message::body::Body;
+use crate::message::request::Channel;
+use crate::message::unread::Unread;
 use crate::protocol::limits::{
     H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits, REQUEST_BYTES,
 };

@@ -6,6 +6,7 @@
 pub(crate) mod audit;
 pub(crate) mod listener;
 pub(crate) mod metrics;
+pub(crate) mod over_http;
 pub(crate) mod pages;
 pub(crate) mod readiness;
 pub(crate) mod record;
@@ -14,53 +15,38 @@ pub(crate) mod routes;
 use std::sync::Arc;
 
 use account::Keyring;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use engine::Engine;
-use http_body_util::{BodyExt, Collected, Full};
-use hyper::body::Body as HttpBody;
-use hyper::header::{CONNECTION, HOST, HeaderValue};
-use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, StatusCode};
 use telemetry::{FrontEnd, Registry};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
-use transport::{Admission, Busy, Held, Peer, Permit, ServerConfig, Tenant, Work};
+use transport::{Admission, Busy, Permit, ServerConfig, Tenant, Work};
 
 use self::metrics::Reader;
-use self::pages::{Pages, SharedBody, Visitor};
+use self::pages::Pages;
 use crate::admin;
 use crate::auth::{Gate, Pass, WallSeconds, tenant};
 use crate::handlers::admin_hooks::AdminHooks;
 use crate::handlers::call::{Call, RequestContext};
 use crate::handlers::route::Route;
-use crate::http::body::Body;
-use crate::http::catch::CatchPanic;
-use crate::http::framing::Ambiguous;
 use crate::http::host_check::AllowedHosts;
-use crate::http::payer::Payer;
-use crate::http::request::{Head, Verb};
-use crate::http::response::{Reply, finish, refusal, set_duration};
-use crate::http::unread::Unread;
-use crate::protocol::activity;
+use crate::message::catch::CatchPanic;
+use crate::message::payer::Payer;
+use crate::message::reply::{Reply, finish};
+use crate::message::request::{Head, Verb};
 use crate::protocol::error::Error;
-use crate::protocol::limits::{
-    BATCH_FRAMING_BYTES, COUNTED_BYTES, DRAIN_BYTES, Limits, METRICS_PAGES, METRICS_WAITING, REFUSED_BYTES,
-    REFUSED_TIMEOUT, STREAM_BYTES,
-};
+use crate::protocol::limits::{BATCH_FRAMING_BYTES, COUNTED_BYTES, Limits, METRICS_PAGES, METRICS_WAITING};
 use crate::service::record::{Record, Traffic};
-use crate::service::routes::Beside;
-
-/// The answer to a request under a host name that may belong to another site.
-const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which everybody's key opens; name it in 'tls-name', \
-                            or give the server a key of its own";
-
-/// The answer to a client in direct mode, whatever its credentials: the .NET client shows it verbatim, where a "not
-/// found" would be taken for an empty account.
-const GATEWAY_MODE: &str = "this server is reached in gateway mode: set ConnectionMode = ConnectionMode.Gateway in \
-                            CosmosClientOptions (.NET), or call gatewayMode() of CosmosClientBuilder (Java)";
 
 /// The retry delay for a refused unauthenticated client.
-const UNAUTHENTICATED_RETRY_MS: u64 = 1000;
+pub(crate) const UNAUTHENTICATED_RETRY_MS: u64 = 1000;
+
+/// An authenticated and authorized request, before its body.
+pub(crate) struct Admitted {
+    pub(crate) route: &'static Route,
+    pub(crate) pass: Pass,
+    pub(crate) head: Head,
+}
 
 /// The front end over one engine.
 pub struct Service {
@@ -164,148 +150,84 @@ impl Service {
         &self.admission
     }
 
-    /// Answers one request; whatever happens, there is an answer.
-    pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
-        let mut record = Record::new(&self.traffic);
-        let version = request.version();
-        let unread = request.extensions().get::<Arc<Unread>>().cloned();
-        let mut payer = Payer::new(request.extensions().get::<Arc<Peer>>().cloned());
-        let mut answer = self.answer(request, &mut payer, &mut record).await;
-        let duration = record.end(&answer);
-        set_duration(answer.headers_mut(), duration);
-        if let Some(peer) = &payer.peer {
-            peer.answered();
-        }
-        answer.map(|body| body.counted(version, payer, unread.as_ref()))
-    }
-
-    /// Answers a complete request, without a connection. Used only by fuzz targets.
-    pub async fn answer_whole(&self, request: Request<Full<Bytes>>) -> Response<Bytes> {
-        let (head, body) = self.respond(request).await.into_parts();
-        let body = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
-        Response::from_parts(head, body)
-    }
-
-    async fn answer(
-        &self,
-        request: Request<impl Arriving>,
-        payer: &mut Payer,
-        record: &mut Record<'_>,
-    ) -> Response<Body> {
-        let (activity, version) = (activity::of(request.headers()), request.version());
-        let (parts, body) = request.into_parts();
-        if let Err(error) = check_clear(&parts) {
-            let passed = pass_over(body).await;
-            return close_after(passed.max(Passed::InPart), version, finish(Err(error), &activity, None));
-        }
-        if !self.names.allow(&parts) {
-            return refusal(&Error::Forbidden(NOT_OUR_NAME.to_owned()), &activity);
-        }
-        if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
-            record.operation = Beside::Page.operation();
-            return self.page(&**pages, parts, body, payer, &activity).await;
-        }
-        let mut head = match Head::new(parts) {
-            Ok(head) => head,
-            Err(error) => return refusal(&error, &activity),
-        };
-        if let Some(reply) = self.probe(&head) {
-            record.operation = Beside::Probe.operation();
-            return reply.into_response(&activity);
-        }
-        if head.path.segments() == ["addresses"] {
-            return refusal(&Error::BadRequest(GATEWAY_MODE.to_owned()), &activity);
-        }
-        if head.path.segments() == ["metrics"] && head.method == Method::GET {
-            record.operation = Beside::Metrics.operation();
-            return finish(self.metrics(head, payer).await, &activity, None);
-        }
-        let (route, pass) = match self.admit(&mut head, record) {
-            Ok(admitted) => admitted,
-            Err(error) => {
-                tell_refusal(record, &head, &error);
-                return refuse(&error, body, &activity, version).await;
-            }
-        };
-        payer.authenticate(pass.tenant());
-        self.perform((route, pass), head, body, &activity, payer, record).await
-    }
-
-    /// Runs an admitted request, if there is memory and a permit for it.
-    async fn perform(
-        &self,
-        (route, pass): (&'static Route, Pass),
-        head: Head,
-        body: impl Arriving,
-        activity: &str,
-        payer: &mut Payer,
-        record: &mut Record<'_>,
-    ) -> Response<Body> {
-        let (tenant, version) = (pass.tenant(), head.version);
-        // Operators must get in while there is too much to do.
-        let is_operators = head.path.at(0) == admin::PREFIX;
-        let limit = match route.verb {
-            _ if is_operators => admin::body_bytes(&head),
+    /// Returns the largest body that the request may have.
+    pub(crate) fn body_limit(&self, Admitted { route, head, .. }: &Admitted) -> usize {
+        match route.verb {
+            _ if head.is_for_operators() => admin::body_bytes(head),
             Verb::Batch => self.limits.body_bytes + BATCH_FRAMING_BYTES,
             _ => self.limits.body_bytes,
-        };
-        let work = route.work().filter(|_| !is_operators);
-        let found = if is_operators { Ok(None) } else { self.find_room(tenant, work, &body, limit).await };
-        let _room = match found {
-            Ok(room) => room,
-            Err(busy) => return refuse(&busy.into(), body, activity, version).await,
-        };
-        let context =
-            RequestContext { hooks: Arc::clone(&self.hooks), query_timeout: self.limits.query_timeout };
-        let body = self.read_body(body, limit).await;
-        match body.and_then(|body| Call::new(pass, head, body, context)) {
-            Ok(call) => {
-                if !call.body.is_empty() {
-                    record.restart();
-                }
-                let mut result = match self.enter(tenant, work).await {
-                    Ok(_permit) => {
-                        CatchPanic::new((route.run)(&call)).await.unwrap_or_else(|_| Err(Error::Panicked))
-                    }
-                    Err(busy) => Err(busy.into()),
-                };
-                // The size of a read is known only afterwards. It has changed nothing.
-                if let Ok(reply) = &result
-                    && !is_operators
-                    && work != Some(Work::Brief)
-                {
-                    let reserved = payer.reserve(&self.admission, tenant, reply.held_bytes(version));
-                    result = reserved.map_err(Error::from).and(result);
-                }
-                // The request can no longer be refused, so effects that a refused one must not have happen now.
-                if let Ok(reply) = result {
-                    result = Ok(reply.renewed(call.engine()).await);
-                }
-                record.note(&mut result);
-                let answer = finish(result, activity, call.place());
-                record.keep(call);
-                answer
-            }
-            Err(error) => finish(Err(error), activity, None),
+        }
+    }
+
+    /// Reserves memory for the body of a request, and checks that there is some for its answer. Operators must get in
+    /// while there is too much to do.
+    pub(crate) async fn find_room(
+        &self,
+        admitted: &Admitted,
+        body_bytes: usize,
+    ) -> Result<Option<Permit<'_>>, Busy> {
+        match admitted.head.is_for_operators() {
+            true => Ok(None),
+            false => self.reserve(admitted.pass.tenant(), admitted.route.work(), body_bytes).await,
         }
     }
 
     /// Checks for memory for the answer of queued work, and reserves memory for a body that is large or may become so.
-    async fn find_room(
+    async fn reserve(
         &self,
         tenant: Tenant,
         work: Option<Work>,
-        body: &impl Arriving,
-        limit: usize,
+        body_bytes: usize,
     ) -> Result<Option<Permit<'_>>, Busy> {
         if let Some(work) = work {
             self.admission.check_memory(tenant, work)?;
         }
-        let announced = announced_bytes(body, limit);
-        if announced < COUNTED_BYTES {
+        if body_bytes < COUNTED_BYTES {
             return Ok(None);
         }
-        Ok(Some(self.admission.receive(tenant, announced).await?))
+        Ok(Some(self.admission.receive(tenant, body_bytes).await?))
+    }
+
+    /// Runs a request whose body has arrived.
+    pub(crate) async fn run(
+        &self,
+        Admitted { route, pass, head }: Admitted,
+        body: Bytes,
+        activity: &str,
+        payer: &mut Payer,
+        record: &mut Record<'_>,
+    ) -> Reply {
+        let (tenant, version, is_operators) = (pass.tenant(), head.version(), head.is_for_operators());
+        let work = route.work().filter(|_| !is_operators);
+        let context =
+            RequestContext { hooks: Arc::clone(&self.hooks), query_timeout: self.limits.query_timeout };
+        let call = match Call::new(pass, head, body, context) {
+            Ok(call) => call,
+            Err(error) => return finish(Err(error), activity, None),
+        };
+        if !call.body.is_empty() {
+            record.restart();
+        }
+        let mut result = match self.enter(tenant, work).await {
+            Ok(_permit) => CatchPanic::new((route.run)(&call)).await.unwrap_or(Err(Error::Panicked)),
+            Err(busy) => Err(busy.into()),
+        };
+        // The size of a read is known only afterwards. It has changed nothing.
+        if let Ok(reply) = &result
+            && !is_operators
+            && work != Some(Work::Brief)
+        {
+            let reserved = payer.reserve(&self.admission, tenant, reply.held_bytes(version));
+            result = reserved.map_err(Error::from).and(result);
+        }
+        // The request can no longer be refused, so effects that a refused one must not have happen now.
+        if let Ok(reply) = result {
+            result = Ok(reply.renewed(call.engine()).await);
+        }
+        record.note(&mut result);
+        let reply = finish(result, activity, call.place());
+        record.keep(call);
+        reply
     }
 
     /// Returns a permit to work, if one is needed.
@@ -317,9 +239,13 @@ impl Service {
     }
 
     /// Authenticates and authorizes a request, before its body is read.
-    fn admit(&self, head: &mut Head, record: &mut Record<'_>) -> Result<(&'static Route, Pass), Error> {
-        if head.path.at(0) == admin::PREFIX {
-            let pass = self.gate.admit_operator(head.headers())?;
+    pub(crate) fn admit(
+        &self,
+        head: &mut Head,
+        record: &mut Record<'_>,
+    ) -> Result<(&'static Route, Pass), Error> {
+        if head.is_for_operators() {
+            let pass = self.gate.admit_operator(head)?;
             let route = routes::find_admin(head.verb()?, &head.path)?;
             record.admitted(route, &pass, head);
             return Ok((route, pass));
@@ -350,7 +276,7 @@ impl Service {
 
     /// Answers `/metrics`: sums without a key, metrics by container with any key.
     async fn metrics(&self, head: Head, payer: &mut Payer) -> Result<Reply, Error> {
-        let holder = self.gate.bearer(head.headers());
+        let holder = self.gate.bearer(&head);
         if let Some(holder) = &holder {
             payer.authenticate(tenant(holder.kind));
         }
@@ -366,184 +292,17 @@ impl Service {
         let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &registry, reader)).await;
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
     }
-
-    /// Answers a page of [`Pages`]. A body that this caller may not send is not kept, so unauthenticated clients cannot
-    /// make the server buffer anything; and a page waits in the queue of its kind of work like any other request.
-    async fn page(
-        &self,
-        pages: &dyn Pages,
-        head: Parts,
-        body: impl Arriving,
-        payer: &mut Payer,
-        activity: &str,
-    ) -> Response<Body> {
-        let channel = head.extensions.get().copied();
-        let (version, limit, visitor) = (head.version, pages.body_bytes(&head), pages.visitor(&head));
-        let refused = |Busy { retry_after_ms }: Busy| pages.refused(retry_after_ms).map(Body::from);
-        let _room = match self.find_page_room(visitor, payer, &body, limit).await {
-            Ok(room) => room,
-            Err(busy) => return close_after(pass_over(body).await, version, refused(busy)),
-        };
-        let body = match self.read_body(body, limit).await {
-            Ok(body) => body,
-            Err(error) => return finish(Err(error), activity, None),
-        };
-        let permit = match visitor {
-            Some(visitor) => self.enter(visitor.tenant, visitor.work).await,
-            None => Ok(None),
-        };
-        let _permit = match permit {
-            Ok(permit) => permit,
-            Err(busy) => return refused(busy),
-        };
-        match CatchPanic::new(pages.answer(Request::from_parts(head, body), channel)).await {
-            Ok(answer) if answer.extensions().get::<SharedBody>().is_some() => {
-                answer.map(|body| Body::Shared(Some(body).filter(|body| !body.is_empty())))
-            }
-            Ok(answer) => answer.map(Body::from),
-            Err(_) => finish(Err(Error::Panicked), activity, None),
-        }
-    }
-
-    /// Reserves memory for a page's request: of its tenant, or from the budget of unauthenticated connections.
-    async fn find_page_room(
-        &self,
-        visitor: Option<Visitor>,
-        payer: &mut Payer,
-        body: &impl Arriving,
-        limit: usize,
-    ) -> Result<PageRoom<'_>, Busy> {
-        if let Some(visitor) = visitor {
-            payer.authenticate(visitor.tenant);
-            let room = self.find_room(visitor.tenant, visitor.work, body, limit).await?;
-            return Ok(PageRoom { _tenant: room, _unauthenticated: None });
-        }
-        let bytes = STREAM_BYTES + announced_bytes(body, limit);
-        let held = payer.peer.as_ref().map(|peer| peer.hold(bytes)).transpose();
-        let held = held.map_err(|_| Busy { retry_after_ms: UNAUTHENTICATED_RETRY_MS })?;
-        Ok(PageRoom { _tenant: None, _unauthenticated: held })
-    }
-
-    async fn read_body(&self, body: impl Arriving, limit: usize) -> Result<Bytes, Error> {
-        if body.is_end_stream() {
-            return Ok(Bytes::new());
-        }
-        let read = self.collect(body, limit);
-        timeout(self.limits.body_timeout, read).await.map_err(|_| Error::BodyTimeout)?
-    }
-
-    /// Reads the whole body. A too large one is read a while longer and discarded, so that a client which sends
-    /// everything before it reads receives the refusal.
-    async fn collect(&self, mut body: impl Arriving, limit: usize) -> Result<Bytes, Error> {
-        let mut first = Bytes::new();
-        let mut rest = BytesMut::new();
-        let mut total = 0;
-        while let Some(frame) =
-            timeout(self.limits.body_pause_timeout, body.frame()).await.map_err(|_| Error::BodyTimeout)?
-        {
-            let frame = frame.map_err(|error| Error::BodyBroken(error.to_string()))?;
-            let Ok(data) = frame.into_data() else { continue };
-            total += data.len();
-            if total > DRAIN_BYTES.max(limit) {
-                return Err(Error::BodyTooLarge);
-            }
-            if total > limit {
-                rest = BytesMut::new();
-                first = Bytes::new();
-            } else if first.is_empty() {
-                first = data;
-            } else {
-                if rest.is_empty() {
-                    rest.extend_from_slice(&first);
-                }
-                rest.extend_from_slice(&data);
-            }
-        }
-        if total > limit {
-            return Err(Error::BodyTooLarge);
-        }
-        Ok(if rest.is_empty() { first } else { rest.freeze() })
-    }
-}
-
-/// The memory reserved for the request of a page.
-struct PageRoom<'a> {
-    _tenant: Option<Permit<'a>>,
-    _unauthenticated: Option<Held>,
-}
-
-/// Returns the announced length of a body, up to the limit.
-fn announced_bytes(body: &impl Arriving, limit: usize) -> usize {
-    if body.is_end_stream() {
-        return 0;
-    }
-    body.size_hint().upper().map_or(limit, |bytes| (bytes as usize).min(limit))
-}
-
-/// The body of a request being received.
-pub(crate) trait Arriving: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin {}
-
-impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin> Arriving for B {}
-
-/// Refuses what a proxy before the server might take for another request, or for one to another name.
-fn check_clear(head: &Parts) -> Result<(), Error> {
-    let what = if head.extensions.get::<Ambiguous>().is_some() {
-        "the request says twice where it ends ('Content-Length' beside 'Transfer-Encoding'), or a line of its head ends without a \
-         carriage return"
-    } else if head.headers.get_all(HOST).iter().count() > 1 {
-        "the request has more than one 'Host' header"
-    } else {
-        return Ok(());
-    };
-    Err(Error::BadRequest(what.to_owned()))
 }
 
 /// Logs a refused request for operators. The line contains nothing of the credentials, and a client's text cannot begin
 /// another line.
-fn tell_refusal(record: &Record<'_>, head: &Head, error: &Error) {
+pub(crate) fn tell_refusal(record: &Record<'_>, head: &Head, error: &Error) {
     record.refused(head, error);
     if let Error::Unauthorized(why) | Error::Forbidden(why) = error {
         let path = head.path.segments().join("/");
         let peer = head.channel.map(|channel| channel.peer);
         tracing::info!(?peer, "refused {} {path:?} with {}: {why:?}", head.method, error.wire().status);
     }
-}
-
-/// Answers what is refused before its body is read.
-async fn refuse(error: &Error, body: impl Arriving, activity: &str, version: Version) -> Response<Body> {
-    close_after(pass_over(body).await, version, refusal(error, activity))
-}
-
-/// Makes the client not reuse a connection some of whose bytes were not read.
-fn close_after(passed: Passed, version: Version, mut answer: Response<Body>) -> Response<Body> {
-    if passed == Passed::InPart && version <= Version::HTTP_11 {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    answer
-}
-
-/// Discards the body of a refused request as far as it arrives at once. A connection closed with unread bytes is reset,
-/// and a client that sends head and body separately would lose the answer. A connection on which more may arrive is
-/// closed all the same, and its client must be told not to reuse it.
-async fn pass_over(mut body: impl Arriving) -> Passed {
-    let mut left = REFUSED_BYTES;
-    let drop_frames = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                return Passed::InPart;
-            }
-        }
-        Passed::Whole
-    };
-    timeout(REFUSED_TIMEOUT, drop_frames).await.unwrap_or(Passed::InPart)
-}
-
-/// How much of a refused body was discarded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Passed {
-    Whole,
-    InPart,
 }
 
 #[cfg(test)]
@@ -553,10 +312,14 @@ mod tests {
     use std::task::Poll;
 
     use account::{Key, Kind};
+    use http_body_util::Full;
+    use hyper::{Request, Version};
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
     use transport::Api;
 
     use super::*;
+    use crate::http;
+    use crate::protocol::limits::STREAM_BYTES;
 
     fn service() -> Service {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
@@ -571,7 +334,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        Head::new(request.body(()).unwrap().into_parts().0).unwrap()
+        http::head::head(request.body(()).unwrap().into_parts().0).unwrap()
     }
 
     /// The charge for unauthenticated requests matches their actual memory.

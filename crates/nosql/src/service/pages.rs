@@ -11,7 +11,7 @@ use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use transport::{Tenant, Work};
 
-use crate::http::request::Channel;
+use crate::message::request::Channel;
 
 /// The first segment of every page's path.
 const PREFIX: &str = "/_explorer";

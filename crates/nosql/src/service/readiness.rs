@@ -10,7 +10,7 @@ use engine::Engine;
 use hyper::StatusCode;
 use transport::Admission;
 
-use crate::http::response::Reply;
+use crate::message::reply::Reply;
 use crate::protocol::json::{member, object, text};
 
 /// Answers the probe: 200, or 503 after a failed commit and while all work is refused.

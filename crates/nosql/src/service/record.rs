@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Charge, IndexUse};
-use hyper::Response;
+use hyper::StatusCode;
 use telemetry::{FrontEnd, OperationId, Outcome, Registry, RequestSummary, SlowOperation, Texts};
 use tokio::time::Instant;
 
@@ -15,11 +15,10 @@ use crate::auth::Pass;
 use crate::handlers::call::Call;
 use crate::handlers::query_request;
 use crate::handlers::route::Route;
-use crate::http::request::{Head, Verb};
-use crate::http::response::Reply;
-use crate::http::work::Work;
+use crate::message::reply::Reply;
+use crate::message::request::{Head, Verb};
+use crate::message::work::Work;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::service::audit::{self, Audited};
 use crate::service::routes;
 
@@ -97,9 +96,9 @@ impl<'a> Record<'a> {
     }
 
     /// Counts the answer, and logs it if it was slow. Returns the duration.
-    pub(crate) fn end<B>(mut self, answer: &Response<B>) -> Duration {
+    pub(crate) fn end(mut self, status: StatusCode, activity: &str) -> Duration {
         self.ended = true;
-        let status = answer.status().as_u16();
+        let status = status.as_u16();
         if let Some(audited) = self.audited.take() {
             audited.end(self.call.as_ref().map_or(&[], |call| &call.body), Some(status));
         }
@@ -108,13 +107,10 @@ impl<'a> Record<'a> {
         let summary = self.summary(Outcome::of_status(status), duration);
         let Traffic { registry, front_end } = self.traffic;
         front_end.record(self.operation, &summary);
-        registry.slow().record(front_end, self.operation, &summary, now.into_std(), |texts| {
-            let activity = answer.headers().get(&headers::ACTIVITY_ID).and_then(|id| id.to_str().ok());
-            SlowOperation {
-                status: Some(status.into()),
-                activity: activity.map(str::to_owned),
-                ..self.describe(texts)
-            }
+        registry.slow().record(front_end, self.operation, &summary, now.into_std(), |texts| SlowOperation {
+            status: Some(status.into()),
+            activity: Some(activity.to_owned()),
+            ..self.describe(texts)
         });
         duration
     }

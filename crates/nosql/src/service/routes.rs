@@ -9,7 +9,7 @@ use transport::Work;
 use crate::admin;
 use crate::handlers;
 use crate::handlers::route::Route;
-use crate::http::request::Verb;
+use crate::message::request::Verb;
 use crate::protocol::error::Error;
 use crate::protocol::path::ResourcePath;
 

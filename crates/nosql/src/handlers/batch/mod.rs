@@ -13,7 +13,7 @@ use engine::{ItemName, Operation, Patch};
 use hybridrow::OperationKind;
 use query::Surface;
 
-use crate::http::request::precondition;
+use crate::message::request::precondition;
 use crate::protocol::error::Error;
 
 pub(crate) use results::Results;

@@ -3,7 +3,7 @@
 //! Nearly every answer is complete before its first byte is sent, and costs no more than its bytes. Answers that may be
 //! as large as the store are *streamed*: a blocking thread produces pieces and waits until the client has received the
 //! earlier ones, so that a slow reader delays its own answer and uses no memory. The listener closes the connection of
-//! a client that reads nothing for too long; [`unread`](crate::http::unread) detects such clients of HTTP/2.
+//! a client that reads nothing for too long; [`unread`](crate::message::unread) detects such clients of HTTP/2.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use transport::Held;
 
-use crate::http::payer::Payer;
-use crate::http::unread::{Mark, Unread};
+use crate::message::payer::Payer;
+use crate::message::unread::{Mark, Unread};
 use crate::protocol::error::Error;
 use crate::protocol::limits::{COUNTED_BYTES, STREAM_BYTES};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use transport::{Admission, Busy, CutOff, Held, Peer, Tenant};
 
-use crate::http::unread::Unread;
+use crate::message::unread::Unread;
 use crate::protocol::limits::COUNTED_BYTES;
 
 /// The payer for one request.

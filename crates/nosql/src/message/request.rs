@@ -1,24 +1,17 @@
-//! A request's head as types: the meaning of each header is defined here, once.
-//!
-//! Header text is untrusted and clients disagree about spelling (`True`, `true`), so handlers never look at
-//! headers themselves. Unknown headers are ignored, as the service does; known ones with a value that means
-//! nothing are refused, and so are known ones that are not text: a condition that cannot be read is not a
-//! condition that was not given.
+//! A request's head as types: the meaning of each option is defined here, once, whichever codec brought it.
 
 use std::net::SocketAddr;
 
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
 use engine::{Consent, Countdown, Precondition, Throughput};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Method, Uri, Version};
 
-use crate::http::throughput;
+use crate::message::options::{Flag, Options, TextOption, TypedOptions, bad_option};
+use crate::message::throughput;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, TOKEN_SECONDS, TOKEN_SECONDS_DEFAULT};
-use crate::protocol::path::ResourcePath;
+use crate::protocol::path::{ADMIN_PREFIX, ResourcePath};
 use crate::protocol::session::Session;
 
 /// The operation: an HTTP method, or one of the meanings that headers give to POST and GET.
@@ -62,52 +55,97 @@ pub(crate) struct PageRequest {
 /// A request without its body.
 #[derive(Debug)]
 pub(crate) struct Head {
+    /// The HTTP method, which signatures cover; in direct mode, the one that the operation stands for.
     pub(crate) method: Method,
     pub(crate) path: ResourcePath,
-    uri: Uri,
-    pub(crate) version: Version,
-    headers: HeaderMap,
     pub(crate) channel: Option<Channel>,
+    carrier: Carrier,
+    options: Options,
+}
+
+/// What only one of the protocols says.
+#[derive(Debug)]
+enum Carrier {
+    Http { uri: Uri, version: Version },
+    Direct { verb: Verb },
 }
 
 impl Head {
-    pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
-        let path = ResourcePath::of(&parts.uri)?;
-        check_text(&parts.headers)?;
-        let Parts { method, uri, version, headers, extensions, .. } = parts;
-        Ok(Self { method, path, uri, version, headers, channel: extensions.get().copied() })
+    /// Creates the head of an HTTP request.
+    pub(crate) fn of_http(
+        (method, uri, version): (Method, Uri, Version),
+        path: ResourcePath,
+        headers: HeaderMap,
+        channel: Option<Channel>,
+    ) -> Head {
+        let carrier = Carrier::Http { uri, version };
+        Head { method, path, channel, carrier, options: Options::Headers(headers) }
     }
 
-    /// Returns other readings of the address.
+    /// Creates the head of a request in direct mode.
+    pub(crate) fn of_direct(
+        (method, verb): (Method, Verb),
+        path: ResourcePath,
+        options: TypedOptions,
+        channel: Channel,
+    ) -> Head {
+        let (carrier, options) = (Carrier::Direct { verb }, Options::Typed(options));
+        Head { method, path, channel: Some(channel), carrier, options }
+    }
+
+    /// Returns other readings of the address; names in tokens have one reading.
     pub(crate) fn other_readings(&self) -> impl Iterator<Item = ResourcePath> + use<> {
-        ResourcePath::other_readings(&self.uri)
+        let uri = match &self.carrier {
+            Carrier::Http { uri, .. } => Some(uri),
+            Carrier::Direct { .. } => None,
+        };
+        uri.map(ResourcePath::other_readings).into_iter().flatten()
     }
 
     /// Returns the text after `?`.
     pub(crate) fn query(&self) -> Option<&str> {
-        self.uri.query()
+        match &self.carrier {
+            Carrier::Http { uri, .. } => uri.query(),
+            Carrier::Direct { .. } => None,
+        }
+    }
+
+    /// Returns the version of HTTP whose framing the answer has; answers of direct mode are multiplexed like those of
+    /// HTTP/2.
+    pub(crate) fn version(&self) -> Version {
+        match self.carrier {
+            Carrier::Http { version, .. } => version,
+            Carrier::Direct { .. } => Version::HTTP_2,
+        }
+    }
+
+    /// Returns the host and port the client used for this server.
+    pub(crate) fn authority(&self) -> Option<Authority> {
+        let Carrier::Http { uri, .. } = &self.carrier else { return None };
+        let given = match uri.authority() {
+            Some(authority) => authority.clone(),
+            None => self.text(TextOption::Host)?.parse().ok()?,
+        };
+        (!given.as_str().contains('@')).then_some(given)
     }
 
     /// Returns the address the client used for this server, with scheme and trailing slash.
     pub(crate) fn origin(&self) -> Option<String> {
-        let authority = match self.uri.authority() {
-            Some(authority) => authority.clone(),
-            None => self.headers.get(HOST)?.to_str().ok()?.parse::<Authority>().ok()?,
-        };
-        let secure = self.channel.is_some_and(|channel| channel.secure);
-        let secure = secure || self.uri.scheme_str() == Some("https");
+        let authority = self.authority()?;
+        let is_https =
+            matches!(&self.carrier, Carrier::Http { uri, .. } if uri.scheme_str() == Some("https"));
+        let secure = is_https || self.channel.is_some_and(|channel| channel.secure);
         let scheme = if secure { "https" } else { "http" };
-        (!authority.as_str().contains('@')).then(|| format!("{scheme}://{authority}/"))
-    }
-
-    pub(crate) fn headers(&self) -> &HeaderMap {
-        &self.headers
+        Some(format!("{scheme}://{authority}/"))
     }
 
     /// Returns the verb, or `None` for a method the protocol does not define.
     pub(crate) fn verb(&self) -> Result<Option<Verb>, Error> {
+        if let Carrier::Direct { verb } = self.carrier {
+            return Ok(Some(verb));
+        }
         Ok(Some(match self.method {
-            Method::GET | Method::HEAD if self.headers.contains_key(&headers::A_IM) => Verb::ChangeFeed,
+            Method::GET | Method::HEAD if self.feed_mode().is_some() => Verb::ChangeFeed,
             Method::GET | Method::HEAD => Verb::Get,
             Method::POST => self.post()?,
             Method::PUT => Verb::Put,
@@ -118,13 +156,13 @@ impl Head {
     }
 
     fn post(&self) -> Result<Verb, Error> {
-        Ok(if self.flag(&headers::IS_QUERY_PLAN)? {
+        Ok(if self.flag(Flag::IsQueryPlan)? {
             Verb::Plan
-        } else if self.flag(&headers::IS_QUERY)? || self.has_query_body() {
+        } else if self.flag(Flag::IsQuery)? || self.has_query_body() {
             Verb::Query
-        } else if self.flag(&headers::IS_BATCH)? {
+        } else if self.flag(Flag::IsBatch)? {
             Verb::Batch
-        } else if self.flag(&headers::IS_UPSERT)? {
+        } else if self.flag(Flag::IsUpsert)? {
             Verb::Upsert
         } else {
             Verb::Post
@@ -132,32 +170,38 @@ impl Head {
     }
 
     fn has_query_body(&self) -> bool {
-        let kind = self.text(&CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+        let kind = self.text(TextOption::ContentType).unwrap_or_default().to_ascii_lowercase();
         kind.starts_with("application/query+json") || kind.starts_with("application/sql")
     }
 
     /// Returns whether the body is the bare query text, without JSON around it.
     pub(crate) fn has_bare_query(&self) -> bool {
-        self.text(&CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase().starts_with("application/sql")
+        let kind = self.text(TextOption::ContentType).unwrap_or_default();
+        kind.to_ascii_lowercase().starts_with("application/sql")
     }
 
-    /// Returns a header as text.
-    pub(crate) fn text(&self, name: &HeaderName) -> Option<&str> {
-        self.headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
+    /// Returns whether the request is for the admin API.
+    pub(crate) fn is_for_operators(&self) -> bool {
+        self.path.at(0) == ADMIN_PREFIX
     }
 
-    /// Returns a boolean header, ignoring case; absent or empty is false.
-    pub(crate) fn flag(&self, name: &HeaderName) -> Result<bool, Error> {
-        match self.text(name).map(str::trim) {
-            None | Some("") => Ok(false),
-            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
-            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(text) => Err(bad_value(name, text, "true or false")),
-        }
+    /// Returns an option as text.
+    pub(crate) fn text(&self, option: TextOption) -> Option<&str> {
+        self.options.text(option)
+    }
+
+    /// Returns a flag; absent or empty is false.
+    pub(crate) fn flag(&self, flag: Flag) -> Result<bool, Error> {
+        self.options.flag(flag)
+    }
+
+    /// Returns the mode of the change feed that the request is about.
+    pub(crate) fn feed_mode(&self) -> Option<&str> {
+        self.text(TextOption::AIm)
     }
 
     pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Error> {
-        let text = self.text(&headers::PARTITION_KEY);
+        let text = self.text(TextOption::PartitionKey);
         Ok(text.map(PartitionKey::from_header).transpose()?)
     }
 
@@ -170,59 +214,59 @@ impl Head {
 
     /// Returns the condition on the current version; `If-Match` takes precedence over `If-None-Match`.
     pub(crate) fn precondition(&self) -> Precondition {
-        let etag = |name| self.text(&name).map(str::trim).filter(|text| !text.is_empty());
-        precondition(etag(IF_MATCH), etag(IF_NONE_MATCH))
+        let etag = |option| self.text(option).map(str::trim).filter(|text| !text.is_empty());
+        precondition(etag(TextOption::IfMatch), etag(TextOption::IfNoneMatch))
     }
 
     /// Returns `If-None-Match`, for feeds that have an etag of their own.
     pub(crate) fn if_none_match(&self) -> Option<&str> {
-        self.text(&IF_NONE_MATCH).map(str::trim)
+        self.text(TextOption::IfNoneMatch).map(str::trim)
     }
 
     /// Returns whether a write's answer may omit the item.
     pub(crate) fn wants_minimal(&self) -> bool {
-        let prefer = self.text(&headers::PREFER).unwrap_or_default().to_ascii_lowercase();
-        let populate = self.text(&headers::CONTENT_RESPONSE).unwrap_or_default();
+        let prefer = self.text(TextOption::Prefer).unwrap_or_default().to_ascii_lowercase();
+        let populate = self.text(TextOption::ContentResponse).unwrap_or_default();
         prefer.replace(' ', "").contains("return=minimal") || populate.eq_ignore_ascii_case("false")
     }
 
     /// Checks headers that are valid but have no effect in a single store.
     pub(crate) fn check_hints(&self) -> Result<(), Error> {
         let directives = ["include", "exclude", "default"];
-        self.one_of(&headers::INDEXING_DIRECTIVE, &directives)?;
+        self.options.one_of(TextOption::IndexingDirective, &directives)?;
         let levels = ["strong", "boundedstaleness", "session", "eventual", "consistentprefix"];
-        self.one_of(&headers::CONSISTENCY, &levels)
+        self.options.one_of(TextOption::Consistency, &levels)
     }
 
     /// Returns the client's session, which this read must not fall behind.
     pub(crate) fn session(&self) -> Result<Option<Session>, Error> {
-        let Some(text) = self.text(&headers::SESSION_TOKEN) else { return Ok(None) };
+        let Some(text) = self.text(TextOption::SessionToken) else { return Ok(None) };
         let session = Session::parse(text)?;
-        let level = self.text(&headers::CONSISTENCY).unwrap_or("session");
+        let level = self.text(TextOption::Consistency).unwrap_or("session");
         let binding = !["eventual", "consistentprefix"].iter().any(|weak| level.eq_ignore_ascii_case(weak));
         Ok(binding.then_some(session))
     }
 
     pub(crate) fn intended_rid(&self) -> Option<&str> {
-        self.text(&headers::INTENDED_RID).map(str::trim).filter(|rid| !rid.is_empty())
+        self.text(TextOption::IntendedRid).map(str::trim).filter(|rid| !rid.is_empty())
     }
 
     /// Returns the range a request is meant for; some clients prefix the container's id and a comma.
     pub(crate) fn range_id(&self) -> Option<&str> {
-        let text = self.text(&headers::RANGE_ID)?.trim();
+        let text = self.text(TextOption::RangeId)?.trim();
         Some(text.rsplit(',').next().unwrap_or(text)).filter(|id| !id.is_empty())
     }
 
     /// Returns a range of effective partition keys, from the headers for feed ranges.
     pub(crate) fn effective_range(&self) -> Result<Option<EffectiveRange>, Error> {
-        let (start, end) = (self.text(&headers::START_EPK), self.text(&headers::END_EPK));
+        let (start, end) = (self.text(TextOption::StartEpk), self.text(TextOption::EndEpk));
         if start.is_none() && end.is_none() {
             return Ok(None);
         }
-        if let Some(kind) = self.text(&headers::READ_KEY_TYPE)
+        if let Some(kind) = self.text(TextOption::ReadKeyType)
             && !kind.eq_ignore_ascii_case("EffectivePartitionKeyRange")
         {
-            return Err(bad_value(&headers::READ_KEY_TYPE, kind, "EffectivePartitionKeyRange"));
+            return Err(bad_option(TextOption::ReadKeyType, kind, "EffectivePartitionKeyRange"));
         }
         let key = |text: &str| text.trim().to_ascii_uppercase().parse::<EffectiveKey>();
         Ok(Some(EffectiveRange::new(key(start.unwrap_or(""))?, key(end.unwrap_or("FF"))?)))
@@ -231,45 +275,45 @@ impl Head {
     /// Returns the size and start of the page.
     pub(crate) fn page(&self) -> Result<PageRequest, Error> {
         let continuation = self
-            .text(&headers::CONTINUATION)
+            .text(TextOption::Continuation)
             .filter(|token| !token.is_empty() && !is_of_the_service(token))
             .map(str::to_owned);
         Ok(PageRequest { max_items: self.max_items()?, continuation })
     }
 
     fn max_items(&self) -> Result<usize, Error> {
-        let Some(text) = self.text(&headers::MAX_ITEM_COUNT) else { return Ok(PAGE_ITEMS_DEFAULT) };
+        let Some(text) = self.text(TextOption::MaxItemCount) else { return Ok(PAGE_ITEMS_DEFAULT) };
         match text.trim().parse::<i64>() {
             // The Java client asks for pages of 0 rows where the query's own TOP is 0.
             Ok(-1 | 0) => Ok(PAGE_ITEMS_DEFAULT),
             Ok(count) if count > 0 => {
                 Ok(usize::try_from(count).unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX))
             }
-            _ => Err(bad_value(&headers::MAX_ITEM_COUNT, text, "-1, 0 or a positive integer")),
+            _ => Err(bad_option(TextOption::MaxItemCount, text, "-1, 0 or a positive integer")),
         }
     }
 
     /// Returns the throughput requested for a new database or container.
     pub(crate) fn throughput(&self) -> Result<Option<Throughput>, Error> {
-        throughput::from_headers(self.text(&headers::THROUGHPUT), self.text(&headers::AUTOPILOT))
+        throughput::from_headers(self.text(TextOption::Throughput), self.text(TextOption::Autopilot))
     }
 
     /// Returns whether the request may expire any number of items at once (T30).
     pub(crate) fn consent(&self) -> Result<Consent, Error> {
-        Ok(if self.flag(&headers::CONFIRM_EXPIRY)? { Consent::Given } else { Consent::NotGiven })
+        Ok(if self.flag(Flag::ConfirmExpiry)? { Consent::Given } else { Consent::NotGiven })
     }
 
     /// Returns the effect of this request's writes on countdowns (T33).
     pub(crate) fn countdown(&self) -> Result<Countdown, Error> {
-        Ok(if self.flag(&headers::KEEP_EXPIRY)? { Countdown::Keep } else { Countdown::Restart })
+        Ok(if self.flag(Flag::KeepExpiry)? { Countdown::Keep } else { Countdown::Restart })
     }
 
     /// Returns the requested lifetime of resource tokens in the answer.
     pub(crate) fn token_life_seconds(&self) -> Result<u64, Error> {
-        let Some(text) = self.text(&headers::EXPIRY_SECONDS) else { return Ok(TOKEN_SECONDS_DEFAULT) };
+        let Some(text) = self.text(TextOption::ExpirySeconds) else { return Ok(TOKEN_SECONDS_DEFAULT) };
         let seconds = text.trim().parse().ok().filter(|seconds| TOKEN_SECONDS.contains(seconds));
         let range = || format!("{} to {} seconds", TOKEN_SECONDS.start(), TOKEN_SECONDS.end());
-        seconds.ok_or_else(|| bad_value(&headers::EXPIRY_SECONDS, text, &range()))
+        seconds.ok_or_else(|| bad_option(TextOption::ExpirySeconds, text, &range()))
     }
 
     /// Returns a parameter of the query string, not decoded: the admin API's parameters are numbers and words.
@@ -277,27 +321,6 @@ impl Head {
         let pairs = self.query()?.split('&');
         pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
     }
-
-    fn one_of(&self, name: &HeaderName, words: &[&str]) -> Result<(), Error> {
-        match self.text(name).map(str::trim) {
-            None | Some("") => Ok(()),
-            Some(text) if words.iter().any(|word| word.eq_ignore_ascii_case(text)) => Ok(()),
-            Some(text) => Err(bad_value(name, text, &words.join(", "))),
-        }
-    }
-}
-
-/// Refuses known headers that are not UTF-8. An activity id is only echoed: one that cannot be is replaced.
-fn check_text(map: &HeaderMap) -> Result<(), Error> {
-    let standard = [CONTENT_TYPE, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH];
-    let matters =
-        |name| (headers::is_known(name) || standard.contains(name)) && *name != headers::ACTIVITY_ID;
-    for (name, value) in map {
-        if std::str::from_utf8(value.as_bytes()).is_err() && matters(name) {
-            return Err(bad_value(name, &String::from_utf8_lossy(value.as_bytes()), "UTF-8 text"));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the condition that two etags express; a star stands for any version.
@@ -311,12 +334,6 @@ pub(crate) fn precondition(if_match: Option<&str>, if_none_match: Option<&str>) 
     }
 }
 
-fn bad_value(name: &HeaderName, text: &str, expected: &str) -> Error {
-    let shown: String = text.chars().take(100).collect();
-    Error::BadRequest(format!(
-        "The value '{shown}' specified for the header '{name}' is invalid: expected {expected}."
-    ))
-}
 /// Returns whether a continuation token comes from the service, such as `-RID:~a0NP#RT:1#TRC:2`. A client that sends a
 /// stored one starts over: the item in it never existed here.
 fn is_of_the_service(token: &str) -> bool {

@@ -5,11 +5,11 @@
 use document::{Object, Value};
 use engine::{Charge, Offer, Throughput};
 use hyper::StatusCode;
-use hyper::header::HeaderName;
 
-use crate::http::response::Reply;
+use crate::message::fields::Field;
+use crate::message::options::Flag;
+use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::json::{member, object};
 
 /// The step to which a manual throughput is rounded up when it becomes an autoscale maximum.
@@ -70,13 +70,13 @@ pub(crate) fn from_offer(
             let wanted = autoscale(settings)?;
             let is_new = figure.is_some_and(|figure| figure != i64::from(shown(current)));
             if is_new && wanted == current {
-                Err(other_kind("autoscale", &headers::MIGRATE_TO_MANUAL))
+                Err(other_kind("autoscale", Flag::MigrateToManual))
             } else {
                 Ok(wanted)
             }
         }
-        (Throughput::Autoscale { .. }, ..) => Err(other_kind("autoscale", &headers::MIGRATE_TO_MANUAL)),
-        (Throughput::Manual(_), _, Some(_), _) => Err(other_kind("manual", &headers::MIGRATE_TO_AUTOSCALE)),
+        (Throughput::Autoscale { .. }, ..) => Err(other_kind("autoscale", Flag::MigrateToManual)),
+        (Throughput::Manual(_), _, Some(_), _) => Err(other_kind("manual", Flag::MigrateToAutoscale)),
         (Throughput::Manual(_), _, None, Some(figure)) => manual(figure),
         (Throughput::Manual(_), _, None, None) => {
             Err(Error::BadRequest("An offer's content must have an integer 'offerThroughput'.".to_owned()))
@@ -84,9 +84,10 @@ pub(crate) fn from_offer(
     }
 }
 
-fn other_kind(kind: &str, header: &HeaderName) -> Error {
+fn other_kind(kind: &str, flag: Flag) -> Error {
     Error::BadRequest(format!(
-        "The offer has {kind} throughput. Send the header '{header}: true' to change that."
+        "The offer has {kind} throughput. Send the header '{}: true' to change that.",
+        flag.header()
     ))
 }
 
@@ -103,9 +104,9 @@ pub(crate) fn offer_reply(offer: &Offer, charge: Charge) -> Reply {
     Reply::json(StatusCode::OK, offer_json(offer).to_json())
         .charged(charge)
         .etag(offer.etag)
-        .with(headers::MIN_THROUGHPUT, offer.least)
+        .with(Field::MinThroughput, offer.least)
         // A replaced throughput is in force at once.
-        .with(headers::REPLACE_PENDING, false)
+        .with(Field::ReplacePending, false)
 }
 
 /// Returns the offer resource.

@@ -1,24 +1,21 @@
-//! Responses: status, body, and the headers that SDKs read.
+//! An answer as types: status, body, charge, and the fields that clients read.
 //!
-//! Handlers make a [`Reply`]; [`finish`] adds what every answer carries, errors included: the charge, the
-//! activity id and, once a container is known, its session token and place. A missing charge or an empty error
-//! body breaks clients, so neither is left to handlers.
+//! Handlers make a [`Reply`]; [`finish`] adds what every answer carries, errors included: once a container is known, its
+//! session token and place. An empty error body breaks clients, so it is not left to handlers. A codec writes the reply.
 
 use std::borrow::Cow;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use engine::{Charge, Container, Engine, RangeLsn, SlidingRenewal};
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use hyper::{HeaderMap, Response, StatusCode, Version};
+use hyper::{StatusCode, Version};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
-use crate::http::body::Body;
-use crate::http::work::Work;
+use crate::message::body::Body;
+use crate::message::fields::{Field, FieldValue, Fields};
+use crate::message::work::Work;
 use crate::protocol::error::Error;
-use crate::protocol::headers;
 use crate::protocol::limits::UNAUTHENTICATED_MESSAGE_BYTES;
 use crate::protocol::session;
 
@@ -28,7 +25,7 @@ pub(crate) struct Reply {
     status: StatusCode,
     body: Body,
     charge: Charge,
-    headers: Headers,
+    fields: Fields,
     work: Option<Box<Work>>,
     /// Countdowns to restart once the read can no longer be refused (T33).
     renewals: Vec<SlidingRenewal>,
@@ -39,7 +36,7 @@ impl Reply {
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(status);
         reply.body = body.into().into();
-        reply.headers.fix(CONTENT_TYPE, "application/json");
+        reply.fields.set(Field::ContentType, FieldValue::Static("application/json"));
         reply
     }
 
@@ -47,7 +44,7 @@ impl Reply {
     pub(crate) fn text(body: String) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = Bytes::from(body).into();
-        reply.headers.fix(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
+        reply.fields.set(Field::ContentType, FieldValue::Static("text/plain; version=0.0.4; charset=utf-8"));
         reply
     }
 
@@ -55,7 +52,7 @@ impl Reply {
     pub(crate) fn pem(body: Bytes) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = Body::Shared(Some(body));
-        reply.headers.fix(CONTENT_TYPE, "application/x-pem-file");
+        reply.fields.set(Field::ContentType, FieldValue::Static("application/x-pem-file"));
         reply
     }
 
@@ -68,7 +65,7 @@ impl Reply {
     pub(crate) fn bytes(kind: &'static str, body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = body.into().into();
-        reply.headers.fix(CONTENT_TYPE, kind);
+        reply.fields.set(Field::ContentType, FieldValue::Static(kind));
         reply
     }
 
@@ -76,14 +73,14 @@ impl Reply {
     pub(crate) fn streamed(content_type: &'static str, body: Body) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = body;
-        reply.headers.fix(CONTENT_TYPE, content_type);
+        reply.fields.set(Field::ContentType, FieldValue::Static(content_type));
         reply
     }
 
     /// Creates an answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         let (body, charge) = (Bytes::new().into(), Charge::MINIMUM);
-        Self { status, body, charge, headers: Headers::default(), work: None, renewals: Vec::new() }
+        Self { status, body, charge, fields: Fields::default(), work: None, renewals: Vec::new() }
     }
 
     pub(crate) fn charged(mut self, charge: Charge) -> Self {
@@ -133,40 +130,57 @@ impl Reply {
 
     /// Corrects the seconds left in the answer.
     fn set_seconds_left(&mut self, left: Option<u64>) {
-        if self.headers.map.remove(headers::TTL_REMAINING).is_some()
+        if self.fields.remove(Field::TtlRemaining)
             && let Some(left) = left
         {
-            self.headers.set(headers::TTL_REMAINING, left);
+            self.fields.set(Field::TtlRemaining, FieldValue::Number(left));
         }
     }
 
-    pub(crate) fn with(mut self, name: HeaderName, value: impl Display) -> Self {
-        self.headers.set(name, value);
+    /// Sets a field to a text.
+    pub(crate) fn with(mut self, field: Field, value: impl Display) -> Self {
+        self.fields.text(field, value);
         self
+    }
+
+    /// Sets a field to a number.
+    pub(crate) fn number(mut self, field: Field, value: u64) -> Self {
+        self.fields.set(field, FieldValue::Number(value));
+        self
+    }
+
+    /// Sets the number of items in a feed.
+    pub(crate) fn item_count(self, count: usize) -> Self {
+        self.number(Field::ItemCount, count as u64)
     }
 
     pub(crate) fn etag(self, etag: impl Display) -> Self {
-        self.with(ETAG, etag)
+        self.with(Field::Etag, etag)
     }
 
-    /// Sets the headers of an answer about items: container, range and session token.
+    /// Sets the fields of an answer about items: container, range and session token.
     pub(crate) fn placed(mut self, place: &Place<'_>) -> Self {
-        place.write(&mut self.headers);
+        place.write(&mut self.fields);
         self
     }
 
-    /// Sets the headers of an answer about a container, which has no session token.
+    /// Sets the fields of an answer about a container, which has no session token.
     pub(crate) fn owned_by_database(self, database: &str) -> Self {
-        self.with(headers::ALT_CONTENT_PATH, format_args!("dbs/{}", escaped(database)))
+        self.with(Field::OwnerPath, format_args!("dbs/{}", escaped(database)))
     }
 
-    pub(crate) fn into_response(mut self, activity: &str) -> Response<Body> {
-        self.headers.set(headers::REQUEST_CHARGE, self.charge);
-        self.headers.common(activity);
-        let mut response = Response::new(self.body);
-        *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers.map;
-        response
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns a field's value.
+    pub(crate) fn field(&self, field: Field) -> Option<&FieldValue> {
+        self.fields.get(field)
+    }
+
+    /// Returns what a codec writes: the status, the fields and the body.
+    pub(crate) fn into_parts(self) -> (StatusCode, Fields, Body) {
+        (self.status, self.fields, self.body)
     }
 }
 
@@ -181,96 +195,31 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn write(&self, headers: &mut Headers) {
+    fn write(&self, fields: &mut Fields) {
         let Place { container, range, item } = self;
         let path = (escaped(&container.database), escaped(container.name()));
-        headers.set(headers::SESSION_TOKEN, session::token(*range));
-        headers.set(headers::RANGE_ID, range.range);
-        headers.set(headers::ALT_CONTENT_PATH, format_args!("dbs/{}/colls/{}", path.0, path.1));
-        headers.set(headers::CONTENT_PATH, container.rid);
-        // There is one replica: what it has is acknowledged and committed everywhere.
-        let of_range = [
-            headers::LSN,
-            headers::LLSN,
-            headers::QUORUM_LSN,
-            headers::QUORUM_LLSN,
-            headers::GLOBAL_COMMITTED_LSN,
-        ];
-        headers.number(of_range, range.lsn);
+        fields.text(Field::SessionToken, session::token(*range));
+        fields.text(Field::RangeId, range.range);
+        fields.text(Field::OwnerPath, format_args!("dbs/{}/colls/{}", path.0, path.1));
+        fields.text(Field::OwnerRid, container.rid);
+        fields.set(Field::Lsn, FieldValue::Number(range.lsn));
         if let Some(lsn) = item {
-            headers.number([headers::ITEM_LSN, headers::ITEM_LLSN], *lsn);
+            fields.set(Field::ItemLsn, FieldValue::Number(*lsn));
         }
-    }
-}
-
-/// Headers in the making. What is written for them lies in one piece of memory: an answer has some twenty.
-#[derive(Debug)]
-struct Headers {
-    map: HeaderMap,
-    text: BytesMut,
-}
-
-impl Default for Headers {
-    fn default() -> Self {
-        Self { map: HeaderMap::with_capacity(24), text: BytesMut::with_capacity(384) }
-    }
-}
-
-impl Headers {
-    /// Sets a header; text that no header can carry is left out rather than failing the request.
-    fn set(&mut self, name: HeaderName, value: impl Display) {
-        let written = write!(self.text, "{value}");
-        let text = self.text.split().freeze();
-        if let (Ok(()), Ok(value)) = (written, HeaderValue::from_maybe_shared(text)) {
-            self.map.insert(name, value);
-        }
-    }
-
-    /// Sets several headers to one number.
-    fn number<const N: usize>(&mut self, names: [HeaderName; N], number: u64) {
-        let value = HeaderValue::from(number);
-        for name in names {
-            self.map.insert(name, value.clone());
-        }
-    }
-
-    fn fix(&mut self, name: HeaderName, value: &'static str) {
-        self.map.insert(name, HeaderValue::from_static(value));
-    }
-
-    /// Sets the headers that every answer has.
-    fn common(&mut self, activity: &str) {
-        self.set(headers::ACTIVITY_ID, activity);
-        self.fix(headers::GATEWAY_VERSION, "version=2.14.0");
-        self.fix(headers::SERVICE_VERSION, concat!("version=", env!("CARGO_PKG_VERSION")));
-        self.fix(headers::SCHEMA_VERSION, "1.18");
-        self.fix(X_CONTENT_TYPE_OPTIONS, "nosniff");
-    }
-}
-
-/// Sets the server's duration in milliseconds, which every answer has.
-pub(crate) fn set_duration(headers: &mut HeaderMap, duration: Duration) {
-    let text = format!("{:.3}", duration.as_secs_f64() * 1000.0);
-    if let Ok(value) = HeaderValue::from_str(&text) {
-        headers.insert(headers::REQUEST_DURATION, value);
     }
 }
 
 /// Completes the answer to a request, successful or not. `place` is where an error happened, if it got that far.
-pub(crate) fn finish(
-    result: Result<Reply, Error>,
-    activity: &str,
-    place: Option<Place<'_>>,
-) -> Response<Body> {
+pub(crate) fn finish(result: Result<Reply, Error>, activity: &str, place: Option<Place<'_>>) -> Reply {
     match result {
-        Ok(reply) => reply.into_response(activity),
+        Ok(reply) => reply,
         Err(error) => failure(&error, activity, place, usize::MAX),
     }
 }
 
 /// Returns the answer to a refused request. It echoes little of the request: a client that leaves answers unread must
 /// not decide how large they are.
-pub(crate) fn refusal(error: &Error, activity: &str) -> Response<Body> {
+pub(crate) fn refusal(error: &Error, activity: &str) -> Reply {
     failure(error, activity, None, UNAUTHENTICATED_MESSAGE_BYTES)
 }
 
@@ -283,12 +232,7 @@ fn shortened(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
 }
 
-fn failure(
-    error: &Error,
-    activity: &str,
-    place: Option<Place<'_>>,
-    message_bytes_max: usize,
-) -> Response<Body> {
+fn failure(error: &Error, activity: &str, place: Option<Place<'_>>, message_bytes_max: usize) -> Reply {
     let wire = error.wire();
     if wire.status >= 500 {
         tracing::error!(activity, status = wire.status, "{error}");
@@ -300,14 +244,14 @@ fn failure(
     let body = error_body(wire.code, &message);
     let status = StatusCode::from_u16(wire.status).expect("the error table has only valid status codes");
     let mut reply =
-        Reply::json(status, body).charged(error.charge()).with(headers::SUBSTATUS, wire.substatus);
+        Reply::json(status, body).charged(error.charge()).number(Field::Substatus, wire.substatus.into());
     if let Some(wait) = error.retry_after_ms() {
-        reply = reply.with(headers::RETRY_AFTER_MS, wait);
+        reply = reply.number(Field::RetryAfterMs, wait);
     }
-    if let Some(place) = place {
-        reply = reply.placed(&place);
+    match place {
+        Some(place) => reply.placed(&place),
+        None => reply,
     }
-    reply.into_response(activity)
 }
 
 /// `{"code":…,"message":…}`.
@@ -325,40 +269,6 @@ fn escaped(text: &str) -> PercentEncode<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_error_has_a_json_body_a_charge_and_a_substatus() {
-        let response = finish(Err(Error::RangeGone("7".to_owned())), "abc", None);
-        assert_eq!(response.status(), 410);
-        assert_eq!(response.headers()[headers::SUBSTATUS], "1002");
-        assert_eq!(response.headers()[headers::REQUEST_CHARGE], "1");
-        assert_eq!(response.headers()[headers::ACTIVITY_ID], "abc");
-        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
-    }
-
-    #[test]
-    fn a_throttled_request_is_told_when_to_retry() {
-        let refused = engine::Error::TooManyRequests { retry_after_ms: 12 };
-        let response = finish(Err(refused.into()), "abc", None);
-        assert_eq!(response.status(), 429);
-        assert_eq!(response.headers()[headers::SUBSTATUS], "3200");
-        assert_eq!(response.headers()[headers::RETRY_AFTER_MS], "12");
-        assert_eq!(response.headers()[headers::REQUEST_CHARGE], "0.38");
-    }
-
-    #[test]
-    fn a_duration_is_in_decimal_milliseconds() {
-        for (duration, text) in [
-            (Duration::from_micros(3551), "3.551"),
-            (Duration::ZERO, "0.000"),
-            (Duration::from_nanos(70_600), "0.071"),
-            (Duration::from_secs(61), "61000.000"),
-        ] {
-            let mut map = HeaderMap::new();
-            set_duration(&mut map, duration);
-            assert_eq!(map[headers::REQUEST_DURATION], text);
-        }
-    }
 
     #[test]
     fn names_that_no_header_can_carry_are_escaped() {

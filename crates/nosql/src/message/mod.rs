@@ -1,0 +1,13 @@
+//! A request and its answer as types, whichever protocol carries them: what was asked, what is answered, and the memory
+//! both take. The codecs are in `http/` and `direct/`.
+
+pub(crate) mod body;
+pub(crate) mod catch;
+pub(crate) mod fields;
+pub(crate) mod options;
+pub(crate) mod payer;
+pub(crate) mod reply;
+pub(crate) mod request;
+pub(crate) mod throughput;
+pub(crate) mod unread;
+pub(crate) mod work;
