@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("golden", &[]),
     ("account", &[]),
     ("hybridrow", &[]),
+    ("rntbd", &[]),
     ("telemetry", &[]),
     ("transport", &["telemetry"]),
     ("bson", &["calendar"]),
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "account",
             "hybridrow",
+            "rntbd",
             "calendar",
             "document",
             "query",
@@ -53,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "account",
             "hybridrow",
+            "rntbd",
             "bson",
             "explorer",
             "calendar",
@@ -69,9 +72,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 
-/// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.
+/// Crates that stay synchronous: no runtime may appear among their dependencies.
 const SYNCHRONOUS: &[&str] = &[
     "account",
+    "hybridrow",
+    "rntbd",
     "calendar",
     "patterns",
     "stemming",

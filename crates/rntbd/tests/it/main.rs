@@ -1,0 +1,1 @@
+//! The codec against recorded frames, and against bytes that no client should send.
