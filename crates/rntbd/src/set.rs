@@ -268,13 +268,23 @@ mod tests {
     use crate::{AnswerTokens, ContextAnswer, ContextRequest, RequestTokens};
 
     #[test]
-    fn no_table_has_an_id_or_a_name_twice() {
-        let tables: [&[Row]; 4] =
-            [RequestTokens::ROWS, AnswerTokens::ROWS, ContextRequest::ROWS, ContextAnswer::ROWS];
-        for rows in tables {
-            let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
-            let names: BTreeSet<_> = rows.iter().map(|row| row.name).collect();
-            assert_eq!((ids.len(), names.len()), (rows.len(), rows.len()));
+    fn the_tables_have_the_ids_names_and_types_of_the_protocol() {
+        let tables: [(&str, &[Row]); 4] = [
+            ("request", RequestTokens::ROWS),
+            ("answer", AnswerTokens::ROWS),
+            ("context-request", ContextRequest::ROWS),
+            ("context-answer", ContextAnswer::ROWS),
+        ];
+        let mut found = BTreeSet::new();
+        for (direction, rows) in tables {
+            for Row { id, name, kind } in rows {
+                assert!(found.insert(format!("{direction} {id:04X} {kind} {name}")), "{direction} {id:04X}");
+            }
         }
+        let expected = include_str!("../tests/vectors/tokens.txt").lines();
+        let expected: BTreeSet<_> =
+            expected.filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+        let different: Vec<_> = found.symmetric_difference(&expected).collect();
+        assert!(different.is_empty(), "{different:#?}");
     }
 }
