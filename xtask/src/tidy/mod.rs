@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("account", &[]),
     ("hybridrow", &[]),
     ("rntbd", &[]),
+    ("direct", &["rntbd"]),
     ("telemetry", &[]),
     ("transport", &["telemetry"]),
     ("bson", &["calendar"]),
@@ -39,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "account",
             "hybridrow",
             "rntbd",
+            "direct",
             "calendar",
             "document",
             "query",
@@ -56,6 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "account",
             "hybridrow",
             "rntbd",
+            "direct",
             "bson",
             "explorer",
             "calendar",
@@ -91,7 +94,7 @@ const SYNCHRONOUS: &[&str] = &[
     "embedded",
 ];
 /// Crates that only tests may use.
-const FOR_TESTS: &[&str] = &["golden"];
+const FOR_TESTS: &[&str] = &["golden", "direct"];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];
 
 /// Checks everything and lists every offence.
