@@ -10,6 +10,8 @@ mod bson_cases;
 mod document_cases;
 #[path = "../../crates/engine/tests/corpus/cases.rs"]
 mod engine_cases;
+#[path = "../../crates/hybridrow/tests/corpus/cases.rs"]
+mod hybridrow_cases;
 #[path = "../../crates/mongo/tests/corpus/cases.rs"]
 mod mongo_cases;
 #[path = "../../crates/mql/tests/corpus/cases.rs"]
@@ -18,6 +20,8 @@ mod mql_cases;
 mod nosql_cases;
 #[path = "../../crates/query/tests/corpus/cases.rs"]
 mod query_cases;
+#[path = "../../crates/rntbd/tests/corpus/cases.rs"]
+mod rntbd_cases;
 #[path = "../../crates/nosql/tests/it/signature.rs"]
 mod signature;
 #[path = "../../crates/storage/tests/corpus/cases.rs"]
@@ -125,6 +129,18 @@ pub fn token(data: &[u8]) -> Corpus {
 /// Checks one input of the target `request`.
 pub fn request(data: &[u8]) -> Corpus {
     checked(data, nosql_cases::check_request)
+}
+
+/// Checks one input of the target `rntbd`.
+pub fn rntbd(data: &[u8]) -> Corpus {
+    rntbd_cases::check_rntbd(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `hybridrow`.
+pub fn hybridrow(data: &[u8]) -> Corpus {
+    hybridrow_cases::check_hybridrow(data);
+    Corpus::Keep
 }
 
 fn checked(data: &[u8], check: fn(&[u8])) -> Corpus {

@@ -46,6 +46,8 @@ pub(crate) const TARGETS: &[Target] = &[
     target("store", "engine", None),
     target("token", "engine", None),
     target("request", "nosql", Some("requests.txt")),
+    target("rntbd", "rntbd", None),
+    target("hybridrow", "hybridrow", None),
 ];
 
 /// Runs a target for so many seconds.

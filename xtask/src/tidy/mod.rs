@@ -24,6 +24,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("golden", &[]),
     ("account", &[]),
     ("hybridrow", &[]),
+    ("rntbd", &[]),
+    ("direct", &["rntbd"]),
     ("telemetry", &[]),
     ("transport", &["telemetry"]),
     ("bson", &["calendar"]),
@@ -37,6 +39,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "account",
             "hybridrow",
+            "rntbd",
+            "direct",
             "calendar",
             "document",
             "query",
@@ -53,6 +57,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "account",
             "hybridrow",
+            "rntbd",
+            "direct",
             "bson",
             "explorer",
             "calendar",
@@ -69,9 +75,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 
-/// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.
+/// Crates that stay synchronous: no runtime may appear among their dependencies.
 const SYNCHRONOUS: &[&str] = &[
     "account",
+    "hybridrow",
+    "rntbd",
     "calendar",
     "patterns",
     "stemming",
@@ -86,7 +94,7 @@ const SYNCHRONOUS: &[&str] = &[
     "embedded",
 ];
 /// Crates that only tests may use.
-const FOR_TESTS: &[&str] = &["golden"];
+const FOR_TESTS: &[&str] = &["golden", "direct"];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];
 
 /// Checks everything and lists every offence.

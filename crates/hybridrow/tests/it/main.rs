@@ -1,4 +1,5 @@
 //! The codec against recorded bytes, and against bytes that no client should send.
 
+mod corpus;
 mod hostile;
 mod recorded;

@@ -1,0 +1,7 @@
+//! Any bytes, taken for those of a connection in direct mode.
+
+#![no_main]
+
+use bolide_fuzz::rntbd;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| -> libfuzzer_sys::Corpus { rntbd(data) });
