@@ -4,7 +4,7 @@
 //! touch the disk. This crate, `server` and the `mongo` front end are the only ones that use an async runtime.
 //!
 //! The folders, each using those before it: `protocol` (header names, errors and their codes, paths), `message` (a request
-//! and its answer as types, whichever protocol carries them), `http` (their HTTP form), `auth`, `handlers` (one file per
+//! and its answer as types, whichever protocol carries them), `http` and `direct` (their forms in HTTP and in direct mode), `auth`, `handlers` (one file per
 //! operation), `admin`, `service`.
 //!
 //! The life of a request: `service::listener` accepts and bounds the connection, `service` finds the route
@@ -14,6 +14,7 @@
 
 mod admin;
 mod auth;
+mod direct;
 mod handlers;
 mod http;
 mod message;
@@ -25,6 +26,7 @@ pub use handlers::admin_hooks::{AdminHooks, Commands, CreatedData, InitialData, 
 pub use message::request::Channel;
 pub use protocol::limits;
 pub use protocol::limits::Limits;
+pub use service::direct_mode::DirectSettings;
 pub use service::listener::serve;
 pub use service::pages::{Pages, SharedBody, Visitor};
 pub use service::{Service, Tls};

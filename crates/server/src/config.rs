@@ -9,6 +9,7 @@ use account::{EMULATOR_KEY, Entry, Key, KeySource, Keyring, Kind};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
+use nosql::DirectSettings;
 use storage::{Durability, TestClock};
 use telemetry::{SlowLog, Texts};
 use transport::Bounds;
@@ -67,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// Whether the explorer is on.
     pub(crate) explorer: bool,
+    /// How clients in direct mode are served.
+    pub(crate) direct: DirectSettings,
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
     pub(crate) keys: Keyring,
@@ -152,6 +155,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         scratch,
         listen,
         explorer: settings.always("explorer") == "on",
+        direct: direct(settings)?,
         mongo,
         keys,
         key_file,
@@ -277,6 +281,17 @@ fn mongo_listen(settings: &Settings, listen: SocketAddr) -> Result<Option<Socket
             Ok(Some(default))
         }
     }
+}
+
+fn direct(settings: &Settings) -> Result<DirectSettings> {
+    let public_address = settings.given("public-address").map(str::to_owned);
+    let fits = |text: &&str| is_host_and_port(text) && !text.starts_with('[');
+    if let Some(wrong) = public_address.as_deref().filter(|text| !fits(text)) {
+        bail!(
+            "'public-address' must be a host name or an IPv4 address, and a port, such as db.example.org:8081, it is '{wrong}'"
+        );
+    }
+    Ok(DirectSettings { is_off: settings.always("direct") == "off", public_address })
 }
 
 /// On loopback with the public key a password would protect nothing, and tools connect without one.
@@ -628,6 +643,10 @@ mod tests {
         assert!(refusal(&[("mongo-listen", "nonsense")]).contains("'mongo-listen'"));
         assert!(refusal(&[("mongo-profile", "cluster")]).contains("'mongo-profile'"));
         assert!(refusal(&[("mongo-advertise", "host")]).contains("'mongo-advertise'"));
+        for bad in ["host", "[::1]:8081", "host:port", ""] {
+            assert!(refusal(&[("public-address", bad)]).contains("'public-address'"), "{bad}");
+        }
+        assert!(refusal(&[("direct", "maybe")]).contains("'direct'"));
         assert!(refusal(&[("tls-cert", "c.pem")]).contains("need each other"));
         for bad in ["", "a,,b", "http://x", "a b"] {
             assert!(refusal(&[("tls-name", bad)]).contains("'tls-name'"), "{bad}");

@@ -18,7 +18,7 @@ pub use admission::{
     Admission, Bounds, Busy, CutOff, Held, Peer, Permit, UNAUTHENTICATED_BYTES,
     UNAUTHENTICATED_CONNECTION_BYTES, UnauthenticatedStats, Work, WorkStats,
 };
-pub use stream::{Stream, open};
+pub use stream::{Stream, is_distrust, keep_alive, open};
 pub use tenant::{Api, Tenant};
 pub use tokio_rustls::rustls::ServerConfig;
 pub use warning_limiter::WarningLimiter;

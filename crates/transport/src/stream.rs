@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::{AlertDescription, Error, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 /// The pause between two peeks at a client that has sent only one or two bytes.
@@ -25,7 +26,15 @@ pub enum Stream {
     /// Unencrypted.
     Plain(TcpStream),
     /// Inside TLS.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<Secure>),
+}
+
+/// A connection inside TLS.
+#[derive(Debug)]
+pub struct Secure {
+    stream: TlsStream<TcpStream>,
+    /// The bytes that were read to see what the client speaks.
+    first: Vec<u8>,
 }
 
 /// Detects whether the client speaks TLS, and performs the handshake. The caller limits how long a client may send
@@ -41,7 +50,7 @@ pub async fn open(
     let config = tls.ok_or_else(|| io::Error::other("the client requested TLS, which is not configured"))?;
     let handshake = TlsAcceptor::from(Arc::clone(config)).accept(socket);
     let stream = timeout(handshake_timeout, handshake).await??;
-    Ok(Stream::Tls(Box::new(stream)))
+    Ok(Stream::Tls(Box::new(Secure { stream, first: Vec::new() })))
 }
 
 async fn wants_tls(socket: &TcpStream) -> io::Result<bool> {
@@ -56,17 +65,52 @@ async fn wants_tls(socket: &TcpStream) -> io::Result<bool> {
     }
 }
 
+/// Returns whether a handshake failed because the client does not trust the server's certificate.
+pub fn is_distrust(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(
+        inner,
+        Some(Error::AlertReceived(
+            AlertDescription::UnknownCA
+                | AlertDescription::BadCertificate
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::UnsupportedCertificate
+        ))
+    )
+}
+
+/// Lets the operating system find out whether the client of an idle connection is still there.
+pub fn keep_alive(socket: &TcpStream, idle: Duration, interval: Duration) -> io::Result<()> {
+    SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(idle).with_interval(interval))
+}
+
 impl Stream {
     /// Returns whether the connection is encrypted.
     pub fn is_secure(&self) -> bool {
         matches!(self, Stream::Tls(_))
     }
 
+    /// Waits for the first bytes inside TLS and returns them; they stay there to be read. Fewer are returned if the client
+    /// sends no more.
+    pub async fn first_bytes<const N: usize>(&mut self) -> io::Result<Vec<u8>> {
+        let Stream::Tls(secure) = self else { return Ok(Vec::new()) };
+        let mut bytes = [0; N];
+        while secure.first.len() < N {
+            let missing = N - secure.first.len();
+            let count = secure.stream.read(&mut bytes[..missing]).await?;
+            if count == 0 {
+                break;
+            }
+            secure.first.extend_from_slice(&bytes[..count]);
+        }
+        Ok(secure.first.clone())
+    }
+
     /// Returns the server name that the client sent in its TLS handshake.
     pub fn server_name(&self) -> Option<String> {
         match self {
             Stream::Plain(_) => None,
-            Stream::Tls(stream) => stream.get_ref().1.server_name().map(str::to_owned),
+            Stream::Tls(secure) => secure.stream.get_ref().1.server_name().map(str::to_owned),
         }
     }
 }
@@ -79,7 +123,13 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(secure) if !secure.first.is_empty() => {
+                let count = secure.first.len().min(buffer.remaining());
+                buffer.put_slice(&secure.first[..count]);
+                secure.first.drain(..count);
+                Poll::Ready(Ok(()))
+            }
+            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_read(context, buffer),
         }
     }
 }
@@ -88,7 +138,7 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_write(context, bytes),
         }
     }
 
@@ -99,28 +149,28 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
+            Stream::Tls(secure) => secure.stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_shutdown(context),
         }
     }
 }

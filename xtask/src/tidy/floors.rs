@@ -39,7 +39,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "maintenance",
         ],
     ),
-    ("nosql", &["protocol", "message", "http", "auth", "handlers", "admin", "service"]),
+    ("nosql", &["protocol", "message", "http", "direct", "auth", "handlers", "admin", "service"]),
     (
         "mongo",
         &[

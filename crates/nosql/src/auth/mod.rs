@@ -9,6 +9,7 @@ pub(crate) mod grant;
 pub(crate) mod names;
 pub(crate) mod tokens;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use account::{AuthenticatedKey, Keyring, Kind, Right};
@@ -67,17 +68,22 @@ fn check_readings(keys: &Keyring, head: &mut Head, now: u64) -> Result<Credentia
 }
 
 fn check(keys: &Keyring, head: &Head, path: &ResourcePath, now: u64) -> Result<Credential, Error> {
-    let text = head.text(TextOption::Authorization).ok_or_else(|| {
-        unauthorized(
-            "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
-        )
-    })?;
-    let text = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
+    let text = authorization(head)?;
     let token = Token::parse(&text)?;
     match token.kind()? {
         TokenKind::Master => check_master(keys, head, path, &token, now),
         TokenKind::Resource => check_resource(keys, &token, now),
     }
+}
+
+/// Returns the credentials of a request, decoded.
+fn authorization(head: &Head) -> Result<Cow<'_, str>, Error> {
+    let text = head.text(TextOption::Authorization).ok_or_else(|| {
+        unauthorized(
+            "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
+        )
+    })?;
+    percent_decode_str(text).decode_utf8().map_err(|_| malformed())
 }
 
 fn check_resource(keys: &Keyring, token: &Token<'_>, now: u64) -> Result<Credential, Error> {
@@ -155,6 +161,11 @@ pub fn tenant(kind: Kind) -> Tenant {
     Tenant::new(Api::Nosql, kind.name())
 }
 
+/// Returns the tenant that requests with a resource token of that permission are charged to.
+fn permission_tenant(permission: PermissionRid) -> Tenant {
+    Tenant::new(Api::Nosql, ("permission", permission.to_string()))
+}
+
 impl Pass {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
@@ -171,7 +182,7 @@ impl Pass {
     /// Returns the tenant to which the request is charged.
     pub(crate) fn tenant(&self) -> Tenant {
         match self.permission {
-            Some(permission) => Tenant::new(Api::Nosql, ("permission", permission.to_string())),
+            Some(permission) => permission_tenant(permission),
             None => tenant(self.holder.kind),
         }
     }
@@ -228,6 +239,35 @@ impl Gate {
             }
         };
         Ok(Pass { kept_id, permission, ..self.pass(holder, now) })
+    }
+
+    /// Checks the credentials of a request for addresses, and returns its tenant. Addresses are no secret among those who
+    /// have access to anything, so any valid credentials suffice; `signed` are the forms in which clients sign it.
+    pub(crate) fn admit_to_addresses(&self, head: &Head, signed: &[Signed]) -> Result<Tenant, Error> {
+        let now = (self.wall_seconds)();
+        let text = authorization(head)?;
+        let token = Token::parse(&text)?;
+        match token.kind()? {
+            TokenKind::Resource => match check_resource(&self.keys, &token, now)? {
+                Credential::Resource(claim, _) => Ok(permission_tenant(claim.permission)),
+                Credential::Master(holder, _) => Ok(tenant(holder.kind)),
+            },
+            TokenKind::Master => {
+                let dates = Dates::of(head)?;
+                let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
+                let mut refused = malformed();
+                for form in signed {
+                    match check_signature(&self.keys, &head.method, form, &dates, &signature) {
+                        Ok((holder, _)) => {
+                            dates.check_skew(now)?;
+                            return Ok(tenant(holder.kind));
+                        }
+                        Err(error) => refused = error,
+                    }
+                }
+                Err(refused)
+            }
+        }
     }
 
     /// Checks the bearer key of an admin request.

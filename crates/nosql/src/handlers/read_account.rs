@@ -60,6 +60,6 @@ fn account(endpoint: &str) -> Value {
 }
 
 fn replication(first: &[(&str, Value)]) -> Value {
-    let sizes = [("minReplicaSetSize", Value::Int(1)), ("maxReplicasetSize", Value::Int(4))];
+    let sizes = [("minReplicaSetSize", Value::Int(1)), ("maxReplicasetSize", Value::Int(2))];
     object(first.iter().cloned().chain(sizes).map(|(name, value)| member(name, value)))
 }

@@ -74,6 +74,14 @@ impl Body {
         Body::Streamed(receiver, None)
     }
 
+    /// Returns all bytes of a body that is complete; none of one that is produced while it is sent.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        match self {
+            Body::Whole(bytes) | Body::Shared(bytes) => bytes.unwrap_or_default(),
+            Body::Refused | Body::Streamed(..) => Bytes::new(),
+        }
+    }
+
     /// Returns the bytes to charge for the body: none if it is small and no other answer may wait on its connection.
     pub(crate) fn held_bytes(&self, version: Version) -> usize {
         let own = match self {

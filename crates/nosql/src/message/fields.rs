@@ -76,6 +76,25 @@ pub(crate) enum FieldValue {
     Text(Bytes),
 }
 
+impl FieldValue {
+    /// Returns the text; a number has none.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            FieldValue::Number(_) => None,
+            FieldValue::Static(text) => Some(text),
+            FieldValue::Text(text) => std::str::from_utf8(text).ok(),
+        }
+    }
+
+    /// Returns the number, also of a text that is one.
+    pub(crate) fn as_number(&self) -> Option<u64> {
+        match self {
+            FieldValue::Number(number) => Some(*number),
+            FieldValue::Static(_) | FieldValue::Text(_) => self.as_text()?.parse().ok(),
+        }
+    }
+}
+
 /// The fields of an answer in the making. Their text lies in one piece of memory: an answer has some twelve.
 #[derive(Debug)]
 pub(crate) struct Fields {
@@ -113,9 +132,9 @@ impl Fields {
         self.list.len() < before
     }
 
-    /// Returns a field's value.
-    pub(crate) fn get(&self, field: Field) -> Option<&FieldValue> {
-        self.list.iter().find(|(present, _)| *present == field).map(|(_, value)| value)
+    /// Returns the fields that are set.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Field, &FieldValue)> {
+        self.list.iter().map(|(field, value)| (*field, value))
     }
 }
 

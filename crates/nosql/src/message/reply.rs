@@ -173,11 +173,6 @@ impl Reply {
         self.status
     }
 
-    /// Returns a field's value.
-    pub(crate) fn field(&self, field: Field) -> Option<&FieldValue> {
-        self.fields.get(field)
-    }
-
     /// Returns what a codec writes: the status, the fields and the body.
     pub(crate) fn into_parts(self) -> (StatusCode, Fields, Body) {
         (self.status, self.fields, self.body)

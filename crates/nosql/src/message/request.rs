@@ -1,6 +1,7 @@
 //! A request's head as types: the meaning of each option is defined here, once, whichever codec brought it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
 use engine::{Consent, Countdown, Precondition, Throughput};
@@ -67,7 +68,7 @@ pub(crate) struct Head {
 #[derive(Debug)]
 enum Carrier {
     Http { uri: Uri, version: Version },
-    Direct { verb: Verb },
+    Direct { verb: Verb, remaining: Option<Duration> },
 }
 
 impl Head {
@@ -88,9 +89,18 @@ impl Head {
         path: ResourcePath,
         options: TypedOptions,
         channel: Channel,
+        remaining: Option<Duration>,
     ) -> Head {
-        let (carrier, options) = (Carrier::Direct { verb }, Options::Typed(options));
+        let (carrier, options) = (Carrier::Direct { verb, remaining }, Options::Typed(options));
         Head { method, path, channel: Some(channel), carrier, options }
+    }
+
+    /// Returns how long the client waits for the answer, if it says so.
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        match self.carrier {
+            Carrier::Http { .. } => None,
+            Carrier::Direct { remaining, .. } => remaining,
+        }
     }
 
     /// Returns other readings of the address; names in tokens have one reading.
@@ -141,7 +151,7 @@ impl Head {
 
     /// Returns the verb, or `None` for a method the protocol does not define.
     pub(crate) fn verb(&self) -> Result<Option<Verb>, Error> {
-        if let Carrier::Direct { verb } = self.carrier {
+        if let Carrier::Direct { verb, .. } = self.carrier {
             return Ok(Some(verb));
         }
         Ok(Some(match self.method {

@@ -49,6 +49,9 @@ pub(crate) enum Error {
         "the query took longer than {0} seconds, which is all that this server gives one page ('max-query-time')"
     )]
     QueryTimeout(u64),
+    /// The time that the client gives the request has passed before the server could begin with it.
+    #[error("the time that the client gives this request passed while it waited for its turn")]
+    ClientTimeout,
     /// The connection broke while the body was arriving.
     #[error("the request body could not be read: {0}")]
     BodyBroken(String),
@@ -142,7 +145,9 @@ impl Error {
             Self::WrongVerb(message) => errors(405, 0, "MethodNotAllowed", message),
             Self::NotSupported(_) => errors(400, 0, "NotSupported", &self.to_string()),
             Self::BodyTooLarge => errors(413, 0, "RequestEntityTooLarge", "Request size is too large"),
-            Self::BodyTimeout | Self::QueryTimeout(_) => errors(408, 0, "RequestTimeout", &self.to_string()),
+            Self::BodyTimeout | Self::QueryTimeout(_) | Self::ClientTimeout => {
+                errors(408, 0, "RequestTimeout", &self.to_string())
+            }
             Self::BodyBroken(_) => bad_request(&self.to_string()),
             Self::PurgeStopped(_) | Self::Keys(account::Error::SetByOperator { .. }) => {
                 errors(409, 0, "Conflict", &self.to_string())

@@ -71,6 +71,36 @@ const _: () = {
     );
 };
 
+/// What applies to connections in direct mode alone.
+pub(crate) mod direct {
+    use std::time::Duration;
+
+    /// The largest frame: a head and its tokens.
+    pub(crate) const FRAME_BYTES: usize = 64 * 1024;
+
+    /// The largest frame until a request on the connection was authenticated. Until then there is one at a time.
+    pub(crate) const UNAUTHENTICATED_FRAME_BYTES: usize = 16 * 1024;
+
+    /// How many requests of a connection may be refused before one was authenticated,
+    pub(crate) const UNAUTHENTICATED_REFUSALS: u32 = 16;
+
+    /// and how long that may take.
+    pub(crate) const UNAUTHENTICATED_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// Requests of one connection that are carried out, or whose answers are not sent; further ones are not read.
+    pub(crate) const REQUESTS_IN_FLIGHT: u32 = 64;
+
+    /// Bytes of answers of one connection that its client has not read, beyond which no request is read.
+    pub(crate) const UNREAD_BYTES: usize = 8 * 1024 * 1024;
+
+    /// How long nothing arrives on a connection before a server that stops closes it.
+    pub(crate) const QUIET: Duration = Duration::from_millis(500);
+
+    /// How long a connection is idle before its client is probed, and how often it then is: clients keep connections for
+    /// ever, and only a dead one is closed.
+    pub(crate) const KEEP_ALIVE: (Duration, Duration) = (Duration::from_mins(1), Duration::from_secs(10));
+}
+
 /// Pages of figures that are made at once; further requests wait.
 pub const METRICS_PAGES: usize = 2;
 

@@ -50,6 +50,11 @@ impl ResourcePath {
         Self::split(raw, decode)
     }
 
+    /// Returns a path of names that came as such: nothing in them is escaped, and a slash would be part of a name.
+    pub(crate) fn of_names(segments: Vec<String>) -> Self {
+        Self(segments)
+    }
+
     fn split(raw: &str, read: impl Fn(&str) -> Result<String, Error>) -> Result<Self, Error> {
         if raw.len() > PATH_BYTES {
             return Err(Error::BadRequest(format!("the request path is longer than {PATH_BYTES} bytes")));

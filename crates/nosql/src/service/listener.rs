@@ -1,6 +1,7 @@
 //! Connections: opened, served, drained.
 //!
-//! HTTP/1.1 and HTTP/2 with prior knowledge share the port, plain and inside TLS; the first bytes decide. Every
+//! HTTP/1.1 and HTTP/2 with prior knowledge share the port, plain and inside TLS, and inside TLS also direct mode; the first
+//! bytes decide. Every
 //! connection has a deadline for its first bytes, for a handshake, for each request head and for each piece of an
 //! answer, so that clients that send or read too slowly lose their connection, and the number of connections is
 //! limited, so that the others cannot take all of them.
@@ -14,6 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use rntbd::Protocol;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -24,10 +26,14 @@ use crate::http::socket::{UnauthenticatedReader, WatchedSocket};
 use crate::message::body::Body;
 use crate::message::request::Channel;
 use crate::message::unread::Unread;
+use crate::protocol::limits::direct::KEEP_ALIVE;
 use crate::protocol::limits::{
     H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits, REQUEST_BYTES,
 };
-use crate::service::Service;
+use crate::service::{Service, over_direct};
+
+/// The bytes that tell HTTP and direct mode apart.
+const FIRST_BYTES: usize = 4;
 
 /// Serves until `shutdown` ends, then lets requests in flight finish and returns.
 pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
@@ -40,7 +46,7 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
         connections: limits.connections,
         drain_timeout: limits.drain_timeout,
     };
-    let serve = |accepted| connection(accepted, Arc::clone(&builder), Arc::clone(&service), limits);
+    let serve = |accepted| connection(accepted, Arc::clone(&builder), Arc::clone(&service));
     acceptor.run(listener, shutdown, serve).await;
 }
 
@@ -67,16 +73,37 @@ async fn connection(
     Accepted { socket, peer: standing, mut stopped }: Accepted,
     builder: Arc<Builder<TokioExecutor>>,
     service: Arc<Service>,
-    limits: Limits,
 ) {
+    let deadline = Instant::now() + service.limits().head_timeout;
     let _ = socket.set_nodelay(true);
     let Ok(peer) = socket.peer_addr() else { return };
-    let deadline = Instant::now() + limits.head_timeout;
-    let stream = match open(socket, &service, &standing, &mut stopped, deadline).await {
-        Ok(stream) => stream,
-        Err(error) => return tracing::debug!("no connection with {peer}: {error}"),
+    let _ = transport::keep_alive(&socket, KEEP_ALIVE.0, KEEP_ALIVE.1);
+    let (stream, protocol) = match open(socket, &service, &standing, &mut stopped, deadline).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            if transport::is_distrust(&error) {
+                service.direct().trust.ended_silently(peer.ip());
+            }
+            return tracing::debug!("no connection with {peer}: {error}");
+        }
     };
     let channel = Channel { peer, secure: stream.is_secure() };
+    match protocol {
+        Protocol::Http => over_http(stream, channel, standing, stopped, builder, service, deadline).await,
+        Protocol::Rntbd => over_direct::serve(stream, channel, service, standing, stopped).await,
+    }
+}
+
+async fn over_http(
+    stream: Stream,
+    channel: Channel,
+    standing: Arc<Peer>,
+    mut stopped: watch::Receiver<bool>,
+    builder: Arc<Builder<TokioExecutor>>,
+    service: Arc<Service>,
+    deadline: Instant,
+) {
+    let (peer, limits) = (channel.peer, *service.limits());
     let front_end = Arc::clone(service.front_end());
     let unread = Unread::new(limits.write_pause_timeout);
     let (watched, known) = (Arc::clone(&unread), Arc::clone(&standing));
@@ -138,15 +165,27 @@ async fn connection(
     }
 }
 
-/// Waits until the client's protocol is known.
+/// Waits until the client's protocol is known: HTTP, or inside TLS also that of direct mode.
 async fn open(
     socket: TcpStream,
     service: &Service,
     standing: &Peer,
     stopped: &mut watch::Receiver<bool>,
     deadline: Instant,
-) -> io::Result<Stream> {
-    let opening = transport::open(socket, service.tls(), service.limits().handshake_timeout);
+) -> io::Result<(Stream, Protocol)> {
+    let address = socket.peer_addr()?.ip();
+    let opening = async {
+        let mut stream = transport::open(socket, service.tls(), service.limits().handshake_timeout).await?;
+        if !stream.is_secure() || service.direct().settings.is_off {
+            return Ok((stream, Protocol::Http));
+        }
+        let first = stream.first_bytes::<FIRST_BYTES>().await;
+        // Whether it says goodbye or not makes no difference.
+        if first.as_ref().map_or(true, Vec::is_empty) {
+            service.direct().trust.ended_silently(address);
+        }
+        Ok((stream, Protocol::of(&first?).unwrap_or(Protocol::Http)))
+    };
     tokio::select! {
         opened = timeout_at(deadline, opening) => opened.map_err(|_| io::Error::other("it said nothing"))?,
         () = standing.cut_off() => Err(io::Error::other("it was cut off before it said anything")),

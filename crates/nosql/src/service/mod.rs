@@ -4,15 +4,19 @@
 //! the server buffer anything. A panic in a handler fails only its own request, with 500.
 
 pub(crate) mod audit;
+pub(crate) mod direct_mode;
 pub(crate) mod listener;
 pub(crate) mod metrics;
+pub(crate) mod over_direct;
 pub(crate) mod over_http;
 pub(crate) mod pages;
 pub(crate) mod readiness;
 pub(crate) mod record;
 pub(crate) mod routes;
+mod trust;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use account::Keyring;
 use bytes::Bytes;
@@ -20,8 +24,10 @@ use engine::Engine;
 use hyper::{Method, StatusCode};
 use telemetry::{FrontEnd, Registry};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use transport::{Admission, Busy, Permit, ServerConfig, Tenant, Work};
 
+use self::direct_mode::{DirectMode, DirectSettings};
 use self::metrics::Reader;
 use self::pages::Pages;
 use crate::admin;
@@ -52,7 +58,7 @@ pub(crate) struct Admitted {
 pub struct Service {
     gate: Gate,
     limits: Limits,
-    traffic: Traffic,
+    traffic: Arc<Traffic>,
     admission: Arc<Admission>,
     names: AllowedHosts,
     /// Permits to have a page of figures made, which needs no key,
@@ -62,6 +68,7 @@ pub struct Service {
     tls: Option<Tls>,
     hooks: Arc<AdminHooks>,
     pages: Option<Arc<dyn Pages>>,
+    direct: Arc<DirectMode>,
 }
 
 /// The TLS configuration.
@@ -85,10 +92,11 @@ impl Service {
         let is_public = keys.entries().iter().any(|entry| entry.key.is_public());
         let names = if is_public { AllowedHosts::Private(Vec::new()) } else { AllowedHosts::Any };
         let gate = Gate::new(engine, keys, wall_seconds);
+        let direct = DirectMode::new(DirectSettings::default(), &registry);
         Self {
             gate,
             limits,
-            traffic: Traffic::new(registry),
+            traffic: Arc::new(Traffic::new(registry)),
             admission: Arc::default(),
             names,
             figures: Semaphore::new(METRICS_PAGES),
@@ -96,6 +104,7 @@ impl Service {
             tls: None,
             hooks: Arc::default(),
             pages: None,
+            direct,
         }
     }
 
@@ -127,6 +136,13 @@ impl Service {
         self
     }
 
+    /// Sets how direct mode is served. It is on, unless this says otherwise.
+    #[must_use]
+    pub fn with_direct(self, settings: DirectSettings) -> Self {
+        let direct = DirectMode::new(settings, &self.traffic.registry);
+        Self { direct, ..self }
+    }
+
     /// Adds the explorer's pages below `/_explorer`.
     #[must_use]
     pub fn with_pages(mut self, pages: Arc<dyn Pages>) -> Self {
@@ -140,6 +156,10 @@ impl Service {
 
     pub(crate) fn front_end(&self) -> &Arc<FrontEnd> {
         &self.traffic.front_end
+    }
+
+    pub(crate) fn direct(&self) -> &DirectMode {
+        &self.direct
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -195,12 +215,14 @@ impl Service {
         body: Bytes,
         activity: &str,
         payer: &mut Payer,
-        record: &mut Record<'_>,
+        record: &mut Record,
     ) -> Reply {
         let (tenant, version, is_operators) = (pass.tenant(), head.version(), head.is_for_operators());
         let work = route.work().filter(|_| !is_operators);
-        let context =
-            RequestContext { hooks: Arc::clone(&self.hooks), query_timeout: self.limits.query_timeout };
+        let remaining = head.remaining();
+        let query_timeout =
+            remaining.map_or(self.limits.query_timeout, |it| it.min(self.limits.query_timeout));
+        let context = RequestContext { hooks: Arc::clone(&self.hooks), query_timeout };
         let call = match Call::new(pass, head, body, context) {
             Ok(call) => call,
             Err(error) => return finish(Err(error), activity, None),
@@ -208,9 +230,9 @@ impl Service {
         if !call.body.is_empty() {
             record.restart();
         }
-        let mut result = match self.enter(tenant, work).await {
+        let mut result = match self.enter_within(remaining, tenant, work).await {
             Ok(_permit) => CatchPanic::new((route.run)(&call)).await.unwrap_or(Err(Error::Panicked)),
-            Err(busy) => Err(busy.into()),
+            Err(error) => Err(error),
         };
         // The size of a read is known only afterwards. It has changed nothing.
         if let Ok(reply) = &result
@@ -230,6 +252,21 @@ impl Service {
         reply
     }
 
+    /// Returns a permit to work, if one is needed, unless the client stops waiting before there is one.
+    async fn enter_within(
+        &self,
+        remaining: Option<Duration>,
+        tenant: Tenant,
+        work: Option<Work>,
+    ) -> Result<Option<Permit<'_>>, Error> {
+        let entering = self.enter(tenant, work);
+        match remaining.filter(|_| work.is_some()) {
+            Some(remaining) => timeout(remaining, entering).await.map_err(|_| Error::ClientTimeout)?,
+            None => entering.await,
+        }
+        .map_err(Error::from)
+    }
+
     /// Returns a permit to work, if one is needed.
     async fn enter(&self, tenant: Tenant, work: Option<Work>) -> Result<Option<Permit<'_>>, Busy> {
         match work {
@@ -242,7 +279,7 @@ impl Service {
     pub(crate) fn admit(
         &self,
         head: &mut Head,
-        record: &mut Record<'_>,
+        record: &mut Record,
     ) -> Result<(&'static Route, Pass), Error> {
         if head.is_for_operators() {
             let pass = self.gate.admit_operator(head)?;
@@ -296,7 +333,7 @@ impl Service {
 
 /// Logs a refused request for operators. The line contains nothing of the credentials, and a client's text cannot begin
 /// another line.
-pub(crate) fn tell_refusal(record: &Record<'_>, head: &Head, error: &Error) {
+pub(crate) fn tell_refusal(record: &Record, head: &Head, error: &Error) {
     record.refused(head, error);
     if let Error::Unauthorized(why) | Error::Forbidden(why) = error {
         let path = head.path.segments().join("/");

@@ -34,11 +34,6 @@ use crate::service::{Admitted, Service, UNAUTHENTICATED_RETRY_MS, tell_refusal};
 const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which everybody's key opens; name it in 'tls-name', \
                             or give the server a key of its own";
 
-/// The answer to a client in direct mode, whatever its credentials: the .NET client shows it verbatim, where a "not
-/// found" would be taken for an empty account.
-const GATEWAY_MODE: &str = "this server is reached in gateway mode: set ConnectionMode = ConnectionMode.Gateway in \
-                            CosmosClientOptions (.NET), or call gatewayMode() of CosmosClientBuilder (Java)";
-
 impl Service {
     /// Answers one request; whatever happens, there is an answer.
     pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
@@ -68,7 +63,7 @@ impl Service {
         request: Request<impl Arriving>,
         activity: &str,
         payer: &mut Payer,
-        record: &mut Record<'_>,
+        record: &mut Record,
     ) -> Response<Body> {
         let version = request.version();
         let (parts, body) = request.into_parts();
@@ -96,7 +91,15 @@ impl Service {
             return into_response(reply, activity);
         }
         if head.path.segments() == ["addresses"] {
-            return refused(&Error::BadRequest(GATEWAY_MODE.to_owned()), activity);
+            record.operation = Beside::Addresses.operation();
+            let addresses = self.direct.addresses(&self.gate, self.tls.is_some(), &head, payer);
+            return match addresses {
+                Ok(reply) => into_response(reply, activity),
+                Err(error) => {
+                    tell_refusal(record, &head, &error);
+                    refused(&error, activity)
+                }
+            };
         }
         if head.path.segments() == ["metrics"] && head.method == Method::GET {
             record.operation = Beside::Metrics.operation();
@@ -120,7 +123,7 @@ impl Service {
         body: impl Arriving,
         activity: &str,
         payer: &mut Payer,
-        record: &mut Record<'_>,
+        record: &mut Record,
     ) -> Response<Body> {
         let (limit, version) = (self.body_limit(&admitted), admitted.head.version());
         let _room = match self.find_room(&admitted, announced_bytes(&body, limit)).await {

@@ -36,8 +36,8 @@ impl Traffic {
 }
 
 /// A request in progress.
-pub(crate) struct Record<'a> {
-    traffic: &'a Traffic,
+pub(crate) struct Record {
+    traffic: Arc<Traffic>,
     pub(crate) operation: OperationId,
     started: Instant,
     charge: Charge,
@@ -47,10 +47,10 @@ pub(crate) struct Record<'a> {
     ended: bool,
 }
 
-impl<'a> Record<'a> {
-    pub(crate) fn new(traffic: &'a Traffic) -> Record<'a> {
+impl Record {
+    pub(crate) fn new(traffic: &Arc<Traffic>) -> Record {
         Record {
-            traffic,
+            traffic: Arc::clone(traffic),
             operation: OperationId::UNKNOWN,
             started: Instant::now(),
             charge: Charge::MINIMUM,
@@ -105,7 +105,7 @@ impl<'a> Record<'a> {
         let now = Instant::now();
         let duration = now.duration_since(self.started);
         let summary = self.summary(Outcome::of_status(status), duration);
-        let Traffic { registry, front_end } = self.traffic;
+        let Traffic { registry, front_end } = &*self.traffic;
         front_end.record(self.operation, &summary);
         registry.slow().record(front_end, self.operation, &summary, now.into_std(), |texts| SlowOperation {
             status: Some(status.into()),
@@ -139,7 +139,7 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for Record {
     fn drop(&mut self) {
         if let Some(audited) = self.audited.take() {
             audited.end(&[], None);

@@ -121,10 +121,11 @@ pub(crate) enum Beside {
     Probe,
     Metrics,
     Page,
+    Addresses,
 }
 
 impl Beside {
-    const NAMES: [&str; 4] = ["NotSupported", "Probe", "Metrics", "Page"];
+    const NAMES: [&str; 5] = ["NotSupported", "Probe", "Metrics", "Page", "ReadAddresses"];
 
     /// Returns its number among the operations.
     pub(crate) fn operation(self) -> OperationId {
@@ -142,7 +143,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// operators, probes and the explorer do not.
 pub(crate) fn is_charged(operation: OperationId) -> bool {
     let admin = ROUTES.len()..ROUTES.len() + admin::ROUTES.len();
-    let free = [Beside::Probe, Beside::Metrics, Beside::Page].map(Beside::operation);
+    let free = [Beside::Probe, Beside::Metrics, Beside::Page, Beside::Addresses].map(Beside::operation);
     !admin.contains(&operation.0) && !free.contains(&operation)
 }
 

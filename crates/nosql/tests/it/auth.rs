@@ -81,13 +81,3 @@ async fn a_stranger_cannot_make_the_server_read_a_body() {
     assert!(text.starts_with("http/1.1 401"), "{text}");
     assert!(text.contains("connection: close"), "a client must not use this connection again: {text}");
 }
-
-#[tokio::test]
-async fn a_client_in_direct_mode_is_told_which_setting_it_needs() {
-    let server = Server::start().await;
-    let path = "//addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd";
-    let answer = server.get(path).unsigned().send().await.expect_error(400, 0, "BadRequest");
-    for part in ["ConnectionMode.Gateway", "gatewayMode()"] {
-        assert!(answer.message().contains(part), "{}", answer.message());
-    }
-}

@@ -54,8 +54,8 @@ impl Server {
     }
 
     /// A server that also speaks TLS.
-    pub(crate) async fn with_tls(limits: Limits, tls: Tls) -> Server {
-        Server::with(limits, true, |service| service.with_tls(tls)).await
+    pub(crate) async fn with_tls(limits: Limits, tls: Tls, more: impl FnOnce(Service) -> Service) -> Server {
+        Server::with(limits, true, |service| more(service.with_tls(tls))).await
     }
 
     /// A server that does only so much at once.

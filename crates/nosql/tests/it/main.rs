@@ -14,6 +14,7 @@ mod containers;
 mod continuations;
 mod corpus;
 mod countings;
+mod direct;
 mod durations;
 mod evidence;
 mod hierarchical_keys;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nosql::{Limits, Tls};
+use nosql::{Limits, Service, Tls};
 use rcgen::{CertificateParams, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,7 +17,15 @@ use crate::client::{Reply, Server};
 
 const ROOT: &str = "-----BEGIN CERTIFICATE-----\n";
 
-async fn server(limits: Limits, protocols: &[&[u8]]) -> (Server, TlsConnector) {
+pub(crate) async fn server(limits: Limits, protocols: &[&[u8]]) -> (Server, TlsConnector) {
+    server_with(limits, protocols, |service| service).await
+}
+
+pub(crate) async fn server_with(
+    limits: Limits,
+    protocols: &[&[u8]],
+    more: impl FnOnce(Service) -> Service,
+) -> (Server, TlsConnector) {
     let key = KeyPair::generate().unwrap();
     let certificate =
         CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -39,7 +47,7 @@ async fn server(limits: Limits, protocols: &[&[u8]]) -> (Server, TlsConnector) {
         .with_no_client_auth();
     client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let tls = Tls { config: Arc::new(config), root: ROOT.into() };
-    (Server::with_tls(limits, tls).await, TlsConnector::from(Arc::new(client)))
+    (Server::with_tls(limits, tls, more).await, TlsConnector::from(Arc::new(client)))
 }
 
 async fn connect(server: &Server, connector: &TlsConnector) -> TlsStream<TcpStream> {

@@ -237,6 +237,10 @@ pub(crate) static TABLE: &[Setting] = &[
 
     text(NoSql, "listen", "ADDRESS", "Address of the NoSQL API; port 0 uses a free one").or("127.0.0.1:8081"),
     choice(NoSql, "explorer", &["on", "off"], "Serve the explorer at /_explorer/, on the port of the NoSQL API").or("on"),
+    choice(NoSql, "direct", &["on", "off"],
+        "Serve clients in direct mode, the default of .NET and Java, on the port of the NoSQL API with TLS").or("on"),
+    text(NoSql, "public-address", "HOST:PORT",
+        "Host and port under which clients in direct mode reach this server. Default: those of their own request"),
 
     text(Mongo, "mongo-listen", "ADDRESS",
         "Address of the MongoDB API, or 'off'; port 0 uses a free one, and so does port 0 in 'listen'").or("127.0.0.1:10255"),

@@ -114,7 +114,8 @@ fn names(config: &Config) -> Vec<String> {
     names.extend(Some(machine.trim().to_owned()).filter(|name| host_name::is_valid(name)));
     let mongo = config.mongo.as_ref();
     let advertised =
-        mongo.and_then(|mongo| mongo.advertise.as_deref()).and_then(|name| name.rsplit_once(':'));
+        [mongo.and_then(|mongo| mongo.advertise.as_deref()), config.direct.public_address.as_deref()];
+    let advertised = advertised.into_iter().flatten().filter_map(|name| name.rsplit_once(':'));
     names.extend(advertised.map(|(host, _)| host.trim_matches(['[', ']']).to_owned()));
     let addresses = [Some(config.listen), mongo.map(|mongo| mongo.listen)].into_iter().flatten();
     let addresses = addresses.map(|address: SocketAddr| address.ip());
@@ -203,6 +204,7 @@ mod tests {
             ("listen", "192.0.2.7:8081"),
             ("key", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0czE="),
             ("mongo-advertise", "db.example.org:10255"),
+            ("public-address", "direct.example.org:8081"),
             ("tls-name", "cosmos.local, *.example.net,192.0.2.9"),
         ]);
         let names = names(&config);
@@ -212,6 +214,7 @@ mod tests {
             "::1",
             "192.0.2.7",
             "db.example.org",
+            "direct.example.org",
             "cosmos.local",
             "*.example.net",
             "192.0.2.9",

@@ -1,0 +1,153 @@
+//! The direct-mode form of an answer.
+//!
+//! Answers have numbers that those of HTTP lack: clients read at a quorum of replicas and compare what each has seen. Both
+//! replicas that they know are this server, so every number is that of its one store, and every answer has it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
+use rntbd::{ActivityId, Answer, AnswerTokens};
+
+use crate::message::fields::{Field, FieldValue, Fields};
+use crate::message::reply::Reply;
+
+/// Clients write to both replicas,
+const WRITE_QUORUM: u32 = 2;
+/// and read at one of them: more would make the primary ask them for a second one.
+const REPLICAS: u32 = 1;
+
+/// The substatus by which a gateway says that a container was made anew, and the one of a replica.
+const RECREATED_BY_GATEWAY: u64 = 1024;
+const RECREATED: u32 = 1000;
+
+/// Payloads up to this size are copied behind their frame, so that both are sent as one piece.
+const COPIED_BYTES: usize = 4096;
+
+/// What an answer repeats of its request.
+#[derive(Debug, Clone)]
+pub(crate) struct Echo {
+    pub(crate) activity_id: ActivityId,
+    pub(crate) transport_request_id: Option<u32>,
+    /// The method, which decides whether the answer has a payload.
+    pub(crate) method: Option<Method>,
+}
+
+/// The bytes of an answer: the frame, and a payload that was not copied.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) frame: Bytes,
+    pub(crate) payload: Bytes,
+}
+
+/// Writes an answer. `master_lsn` is the number of what is in no range: the store's.
+pub(crate) fn encode(reply: Reply, echo: &Echo, master_lsn: u64, duration: Duration) -> Encoded {
+    let charge = reply.charge();
+    let (status, fields, body) = reply.into_parts();
+    let payload = if echo.method == Some(Method::HEAD) { Bytes::new() } else { body.into_bytes() };
+    let owner = text(&fields, Field::OwnerPath).map(|path| percent_decode_str(path).decode_utf8_lossy());
+    let mut tokens = tokens(&fields, owner.as_ref(), master_lsn);
+    tokens.transport_request_id = echo.transport_request_id;
+    tokens.request_charge = Some(charge.0 as f64 / 100.0);
+    tokens.request_duration_ms = Some(duration.as_secs_f64() * 1000.0);
+    let status = match tokens.substatus.map(u64::from) {
+        Some(RECREATED_BY_GATEWAY) => {
+            tokens.substatus = Some(RECREATED);
+            StatusCode::GONE
+        }
+        _ => status,
+    };
+    write(status, echo.activity_id, &tokens, payload)
+}
+
+fn write(status: StatusCode, activity_id: ActivityId, tokens: &AnswerTokens<'_>, payload: Bytes) -> Encoded {
+    let mut frame = Vec::with_capacity(512 + if payload.len() > COPIED_BYTES { 0 } else { payload.len() });
+    let payload_bytes = Some(payload.len()).filter(|bytes| *bytes > 0);
+    let whole = Answer { status: status.as_u16().into(), activity_id, tokens: *tokens };
+    if let Err(too_long) = whole.encode_head(payload_bytes, &mut frame) {
+        return too_long_answer(&whole, &too_long);
+    }
+    if payload.len() > COPIED_BYTES {
+        return Encoded { frame: frame.into(), payload };
+    }
+    frame.extend_from_slice(&payload);
+    Encoded { frame: frame.into(), payload: Bytes::new() }
+}
+
+/// Answers in place of an answer with a text that no token can hold, such as a continuation of more than 64 KiB.
+fn too_long_answer(answer: &Answer<'_>, too_long: &rntbd::TooLong) -> Encoded {
+    tracing::error!("an answer does not fit into a frame: {too_long}");
+    let AnswerTokens { transport_request_id, lsn, local_lsn, .. } = answer.tokens;
+    let tokens = AnswerTokens { transport_request_id, lsn, local_lsn, ..AnswerTokens::default() };
+    let body = format!(r#"{{"code":"InternalServerError","message":"{too_long}"}}"#);
+    let mut frame = Vec::new();
+    let fitting = Answer { status: 500, activity_id: answer.activity_id, tokens };
+    fitting.encode(Some(body.as_bytes()), &mut frame).expect("all of it is short");
+    Encoded { frame: frame.into(), payload: Bytes::new() }
+}
+
+/// Returns the tokens of an answer's fields.
+fn tokens<'a>(fields: &'a Fields, owner: Option<&'a Cow<'a, str>>, master_lsn: u64) -> AnswerTokens<'a> {
+    let mut tokens = AnswerTokens { owner_full_name: owner.map(|path| &**path), ..AnswerTokens::default() };
+    let mut lsn = master_lsn;
+    for (field, value) in fields.iter() {
+        match field {
+            Field::Etag => tokens.etag = value.as_text(),
+            Field::Substatus => tokens.substatus = small(value),
+            Field::RetryAfterMs => tokens.retry_after_ms = small(value),
+            Field::ItemCount => tokens.item_count = small(value),
+            Field::Continuation => tokens.continuation = value.as_text(),
+            Field::QueryMetrics => tokens.query_metrics = value.as_text(),
+            Field::IndexUtilization => tokens.index_utilization = value.as_text(),
+            Field::SessionToken => tokens.session_token = value.as_text(),
+            Field::RangeId => tokens.partition_key_range_id = value.as_text(),
+            Field::OwnerRid => tokens.owner_id = value.as_text(),
+            Field::Lsn => lsn = value.as_number().unwrap_or(lsn),
+            Field::ItemLsn => {
+                tokens.item_lsn = value.as_number().map(|lsn| lsn as i64);
+                tokens.item_local_lsn = tokens.item_lsn;
+            }
+            Field::IndexProgress => tokens.collection_update_progress = small(value),
+            Field::ResourceQuota => tokens.resource_quota = value.as_text(),
+            Field::ResourceUsage => tokens.resource_usage = value.as_text(),
+            // Direct mode has no token for these, and clients of the service know none of the last.
+            Field::ContentType
+            | Field::OwnerPath
+            | Field::MinThroughput
+            | Field::ReplacePending
+            | Field::TtlRemaining
+            | Field::BackupSequence
+            | Field::BackupTime
+            | Field::ExportCount
+            | Field::ExportNext
+            | Field::Log
+            | Field::LogCount
+            | Field::LogHead
+            | Field::LogLast
+            | Field::CacheControl => {}
+        }
+    }
+    // All that is known is acknowledged, or clients would ask until it is.
+    let lsn = Some(lsn as i64);
+    AnswerTokens {
+        lsn,
+        local_lsn: lsn,
+        quorum_acked_lsn: lsn,
+        quorum_acked_local_lsn: lsn,
+        global_committed_lsn: lsn,
+        number_of_read_regions: Some(0),
+        current_write_quorum: Some(WRITE_QUORUM),
+        current_replica_set_size: Some(REPLICAS),
+        ..tokens
+    }
+}
+
+fn small(value: &FieldValue) -> Option<u32> {
+    value.as_number().map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn text(fields: &Fields, field: Field) -> Option<&str> {
+    fields.iter().find(|(present, _)| *present == field).and_then(|(_, value)| value.as_text())
+}

@@ -1,0 +1,177 @@
+//! The frames in the bytes of a connection.
+//!
+//! Nothing is kept of a payload that was refused, and no length is believed: memory grows with the bytes that arrive.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use rntbd::{Broken, HEAD_BYTES, PAYLOAD_LENGTH_BYTES, RequestHead, payload_bytes};
+use telemetry::FrontEnd;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The bytes that are read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// The bytes of a connection that were received and not used.
+#[derive(Debug)]
+pub(crate) struct Incoming<R> {
+    reader: R,
+    /// Counts the bytes.
+    front_end: Arc<FrontEnd>,
+    bytes: BytesMut,
+}
+
+/// A frame, without a payload.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) head: RequestHead,
+    /// The bytes of its tokens.
+    pub(crate) tokens: Bytes,
+}
+
+/// Why nothing more can be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    /// The client has ended the connection between two frames.
+    #[error("the client ended it")]
+    Finished,
+    /// The connection broke.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The bytes are no frames.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The client does what none does.
+    #[error("{0}")]
+    Unexpected(&'static str),
+}
+
+impl<R: AsyncRead + Unpin> Incoming<R> {
+    pub(crate) fn new(reader: R, front_end: Arc<FrontEnd>) -> Self {
+        Self { reader, front_end, bytes: BytesMut::new() }
+    }
+
+    /// Waits for the first byte of the next frame.
+    pub(crate) async fn begin(&mut self) -> Result<(), Ended> {
+        while self.bytes.is_empty() {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next frame, which may have at most `limit` bytes.
+    pub(crate) async fn frame(&mut self, limit: usize) -> Result<Frame, Ended> {
+        let head = loop {
+            match RequestHead::parse(&self.bytes, limit)? {
+                Some(head) => break head,
+                None => self.more().await?,
+            }
+        };
+        let mut frame = self.take(head.frame_bytes).await?;
+        let tokens = frame.split_off(HEAD_BYTES);
+        Ok(Frame { head, tokens })
+    }
+
+    /// Takes the length of a payload, which may be at most `limit`.
+    pub(crate) async fn payload_length(&mut self, limit: usize) -> Result<usize, Ended> {
+        let length = self.take(PAYLOAD_LENGTH_BYTES).await?;
+        Ok(payload_bytes(&length, limit)?.unwrap_or_default())
+    }
+
+    /// Takes that many bytes, when all of them have arrived.
+    pub(crate) async fn take(&mut self, count: usize) -> Result<Bytes, Ended> {
+        while self.bytes.len() < count {
+            self.more().await?;
+        }
+        Ok(self.bytes.split_to(count).freeze())
+    }
+
+    /// Discards that many bytes as they arrive.
+    pub(crate) async fn skip(&mut self, mut count: usize) -> Result<(), Ended> {
+        loop {
+            let here = count.min(self.bytes.len());
+            drop(self.bytes.split_to(here));
+            count -= here;
+            if count == 0 {
+                return Ok(());
+            }
+            self.more().await?;
+        }
+    }
+
+    /// Waits for more bytes. Nothing is lost if the waiting is given up.
+    async fn more(&mut self) -> Result<(), Ended> {
+        self.bytes.reserve(READ_BYTES);
+        let count = self.reader.read_buf(&mut self.bytes).await?;
+        self.front_end.received(count);
+        if count > 0 {
+            return Ok(());
+        }
+        match self.bytes.is_empty() {
+            true => Err(Ended::Finished),
+            false => Err(Ended::Io(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rntbd::{ActivityId, ContextRequest};
+    use telemetry::Registry;
+
+    use super::*;
+
+    fn incoming<R: AsyncRead + Unpin>(reader: R) -> Incoming<R> {
+        Incoming::new(reader, Registry::default().register("nosql", []))
+    }
+
+    fn frame() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let context = ContextRequest { user_agent: Some("test"), ..ContextRequest::default() };
+        context.encode(ActivityId([7; 16]), &mut bytes).unwrap();
+        bytes
+    }
+
+    #[tokio::test]
+    async fn frames_and_payloads_are_found_whatever_the_pieces() {
+        let mut bytes = frame();
+        bytes.extend([3, 0, 0, 0, b'a', b'b', b'c']);
+        bytes.extend([9, 0, 0, 0]);
+        bytes.extend([0; 9]);
+        bytes.extend(frame());
+        for piece in [1, 2, 3, 5, 1000] {
+            let mut reader = in_pieces(&bytes, piece);
+            let mut incoming = incoming(&mut reader);
+            incoming.begin().await.unwrap();
+            assert_eq!(incoming.frame(100).await.unwrap().head.activity_id, ActivityId([7; 16]));
+            assert_eq!(incoming.payload_length(3).await.unwrap(), 3);
+            assert_eq!(incoming.take(3).await.unwrap(), "abc");
+            let length = incoming.payload_length(100).await.unwrap();
+            incoming.skip(length).await.unwrap();
+            incoming.frame(100).await.unwrap();
+            assert!(matches!(incoming.begin().await, Err(Ended::Finished)));
+        }
+    }
+
+    #[tokio::test]
+    async fn lengths_are_refused_before_their_bytes_arrive() {
+        let bytes = frame();
+        let mut long = incoming(&bytes[..4]);
+        assert!(matches!(long.frame(bytes.len() - 1).await, Err(Ended::Broken(Broken::FrameTooLong { .. }))));
+        let mut cut = incoming(&bytes[..bytes.len() - 1]);
+        assert!(matches!(cut.frame(100).await, Err(Ended::Io(_))));
+        let mut payload = incoming(&[0xFF; 4][..]);
+        assert!(matches!(payload.payload_length(100).await, Err(Ended::Broken(_))));
+    }
+
+    /// Reads bytes in pieces of that size.
+    fn in_pieces(bytes: &[u8], piece: usize) -> tokio::io::DuplexStream {
+        let (mut client, server) = tokio::io::duplex(piece);
+        let bytes = bytes.to_vec();
+        tokio::spawn(async move {
+            tokio::io::AsyncWriteExt::write_all(&mut client, &bytes).await.unwrap();
+        });
+        server
+    }
+}

@@ -1,0 +1,154 @@
+//! The direct-mode form of a request's head.
+
+use std::time::Duration;
+
+use rntbd::{
+    ConsistencyLevel, IndexingDirective, ReadFeedKeyType, RequestHead, RequestTokens, ReturnPreference,
+};
+
+use crate::direct::target::Target;
+use crate::message::options::{Flag, TextOption, TypedOptions};
+use crate::message::request::{Channel, Head, Verb};
+use crate::protocol::error::Error;
+
+/// Reads the head of a request.
+pub(crate) fn head(frame: &RequestHead, tokens: &RequestTokens<'_>, channel: Channel) -> Result<Head, Error> {
+    let refused = |refusal: rntbd::Refusal| Error::BadRequest(refusal.to_string());
+    let resource = frame.resource_type().map_err(refused)?;
+    let operation = frame.operation_type().map_err(refused)?;
+    if let Some(seconds) = tokens.time_to_live_seconds {
+        return Err(Error::BadRequest(format!(
+            "the token 0059 (timeToLiveInSeconds) is not supported, it is {seconds}; set 'ttl' in the item"
+        )));
+    }
+    let Target { method, verb, path } = Target::of(resource, operation, tokens)?;
+    let remaining = tokens.remaining_time_ms.map(|ms| Duration::from_millis(ms.into()));
+    Ok(Head::of_direct((method, verb), path, options(verb, tokens), channel, remaining))
+}
+
+/// Returns the options that the tokens stand for.
+fn options(verb: Verb, tokens: &RequestTokens<'_>) -> TypedOptions {
+    let mut options = TypedOptions::default();
+    let page_size = tokens.page_size.map(|size| size.to_string());
+    let is_read = matches!(verb, Verb::Get | Verb::ChangeFeed);
+    let match_option = if is_read { TextOption::IfNoneMatch } else { TextOption::IfMatch };
+    let minimal = tokens.return_preference == Some(ReturnPreference::Minimal);
+    for (option, text) in [
+        (TextOption::Authorization, tokens.authorization),
+        (TextOption::MsDate, tokens.date),
+        (TextOption::PartitionKey, tokens.partition_key),
+        (TextOption::SessionToken, tokens.session_token),
+        (TextOption::IntendedRid, tokens.intended_collection_rid.or(tokens.collection_rid)),
+        (TextOption::RangeId, tokens.partition_key_range_id),
+        (match_option, tokens.match_etag),
+        (TextOption::Continuation, tokens.continuation),
+        (TextOption::MaxItemCount, page_size.as_deref()),
+        (TextOption::AIm, tokens.a_im),
+        (TextOption::IfModifiedSince, tokens.if_modified_since),
+        (TextOption::StartEpk, tokens.start_epk),
+        (TextOption::EndEpk, tokens.end_epk),
+        (TextOption::ReadKeyType, tokens.read_feed_key_type.map(ReadFeedKeyType::name)),
+        (TextOption::Consistency, tokens.consistency_level.map(ConsistencyLevel::name)),
+        (TextOption::IndexingDirective, tokens.indexing_directive.map(IndexingDirective::name)),
+        (TextOption::PreTrigger, tokens.pre_trigger_include),
+        (TextOption::PostTrigger, tokens.post_trigger_include),
+        (TextOption::ChangeFeedWireFormat, tokens.change_feed_wire_format_version),
+        (TextOption::Prefer, minimal.then_some("return=minimal")),
+    ] {
+        options.text(option, text);
+    }
+    for (flag, value) in [
+        // A client of direct mode plans its queries itself, and names the range of each request.
+        (Flag::CrossPartition, Some(verb == Verb::Query)),
+        (Flag::BatchAtomic, tokens.is_batch_atomic),
+        (Flag::BatchContinue, tokens.should_batch_continue_on_error),
+        (Flag::QueryMetrics, tokens.populate_query_metrics),
+        (Flag::IndexMetrics, tokens.populate_index_metrics),
+        (Flag::IndexMetricsV2, tokens.populate_index_metrics_v2),
+    ] {
+        options.flag(flag, value);
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::Precondition;
+    use rntbd::{ActivityId, OperationType, ResourceType};
+
+    use super::*;
+
+    fn read(
+        resource: ResourceType,
+        operation: OperationType,
+        tokens: RequestTokens<'_>,
+    ) -> Result<Head, Error> {
+        let frame = RequestHead {
+            frame_bytes: 24,
+            resource_number: resource.number(),
+            operation_number: operation.number(),
+            activity_id: ActivityId::default(),
+        };
+        let names = RequestTokens {
+            database_name: Some("d"),
+            collection_name: Some("c"),
+            document_name: Some("i"),
+            ..tokens
+        };
+        head(&frame, &names, Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true })
+    }
+
+    fn of_item(operation: OperationType, tokens: RequestTokens<'_>) -> Head {
+        read(ResourceType::Document, operation, tokens).unwrap()
+    }
+
+    #[test]
+    fn an_etag_means_the_opposite_for_reads_and_writes() {
+        let tokens = RequestTokens { match_etag: Some("\"e\""), ..RequestTokens::default() };
+        let none_match = Precondition::IfNoneMatch("\"e\"".to_owned());
+        let if_match = Precondition::IfMatch("\"e\"".to_owned());
+        for (operation, expected) in [
+            (OperationType::Read, &none_match),
+            (OperationType::ReadFeed, &none_match),
+            (OperationType::Replace, &if_match),
+            (OperationType::Upsert, &if_match),
+            (OperationType::Patch, &if_match),
+            (OperationType::Delete, &if_match),
+        ] {
+            assert_eq!(&of_item(operation, tokens).precondition(), expected, "{operation}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_read_as_the_headers_they_stand_for() {
+        let tokens = RequestTokens {
+            partition_key: Some("[\"k\"]"),
+            page_size: Some(-1),
+            collection_rid: Some("AAAAAYAAAAE="),
+            partition_key_range_id: Some("3"),
+            consistency_level: Some(ConsistencyLevel::Eventual),
+            session_token: Some("0:-1#9"),
+            end_epk: Some("3F"),
+            read_feed_key_type: Some(ReadFeedKeyType::EffectivePartitionKeyRange),
+            return_preference: Some(ReturnPreference::Minimal),
+            is_batch_atomic: Some(true),
+            remaining_time_ms: Some(1500),
+            ..RequestTokens::default()
+        };
+        let head = of_item(OperationType::Query, tokens);
+        assert_eq!(head.partition_key().unwrap().unwrap().to_json(), "[\"k\"]");
+        assert!(head.page().is_ok() && head.check_hints().is_ok());
+        assert_eq!((head.intended_rid(), head.range_id()), (Some("AAAAAYAAAAE="), Some("3")));
+        assert!(head.session().unwrap().is_none(), "an eventual read has no session");
+        assert!(head.effective_range().unwrap().is_some() && head.wants_minimal());
+        assert!(head.flag(Flag::BatchAtomic).unwrap() && head.flag(Flag::CrossPartition).unwrap());
+        assert_eq!(head.remaining(), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn a_token_that_would_change_an_items_life_is_not_ignored() {
+        let tokens = RequestTokens { time_to_live_seconds: Some(5), ..RequestTokens::default() };
+        let error = read(ResourceType::Document, OperationType::Create, tokens).unwrap_err();
+        assert!(error.to_string().contains("timeToLiveInSeconds"), "{error}");
+    }
+}

@@ -1,0 +1,412 @@
+//! Requests in direct mode: a connection of frames, many requests at once, answers in any order.
+//!
+//! Each request is signed, so each is admitted when its tokens are there, before a byte of its payload is kept. The payload
+//! of a refused request is read and discarded, so that the frames behind it stay in step.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::{StatusCode, Version};
+use parking_lot::Mutex;
+use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
+use tokio::io::{AsyncRead, AsyncWriteExt, WriteHalf};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use transport::{Held, Peer, Stream};
+
+use crate::direct::answer::{self, Echo};
+use crate::direct::incoming::{Ended, Frame, Incoming};
+use crate::direct::outgoing::{self, Pending};
+use crate::direct::request;
+use crate::message::payer::Payer;
+use crate::message::reply::{Reply, finish, refusal};
+use crate::message::request::Channel;
+use crate::message::unread::Unread;
+use crate::protocol::error::Error;
+use crate::protocol::limits::direct::{
+    FRAME_BYTES, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES, UNAUTHENTICATED_REFUSALS,
+    UNAUTHENTICATED_TIMEOUT, UNREAD_BYTES,
+};
+use crate::protocol::limits::{COUNTED_BYTES, DRAIN_BYTES, REQUEST_BYTES};
+use crate::service::record::Record;
+use crate::service::{Admitted, Service, tell_refusal};
+
+/// The server's name and version, without which clients do not go on.
+const SERVER_AGENT: &str = "Bolide";
+const SERVER_VERSION: &str = concat!("version=", env!("CARGO_PKG_VERSION"));
+
+/// Serves a connection in direct mode until one side ends it.
+pub(crate) async fn serve(
+    stream: Stream,
+    channel: Channel,
+    service: Arc<Service>,
+    peer: Arc<Peer>,
+    stopped: watch::Receiver<bool>,
+) {
+    let unread = Unread::new(service.limits().write_pause_timeout);
+    let drain_timeout = service.limits().drain_timeout;
+    let _counted = service.direct().connected();
+    let (answers, queue) = mpsc::unbounded_channel();
+    let connection = Arc::new(Connection {
+        service,
+        peer: Arc::clone(&peer),
+        channel,
+        unread: Arc::clone(&unread),
+        turns: Arc::new(Semaphore::new(REQUESTS_IN_FLIGHT as usize)),
+        sent: Arc::default(),
+        answers,
+        stopped: stopped.clone(),
+        last_arrival: Mutex::new(Instant::now()),
+    });
+    let address = channel.peer;
+    tokio::select! {
+        ended = connection.talk(stream, queue) => match ended {
+            Ok(()) | Err(Ended::Finished) => {}
+            Err(ended) => tracing::debug!("the connection with {address} in direct mode ended: {ended}"),
+        },
+        () = unread.too_long() => tracing::debug!("{address} left answers unread"),
+        () = peer.cut_off() => tracing::debug!("{address} held too much, or strangers were too many"),
+        () = stays_unauthenticated(&peer) => tracing::debug!("{address} sent no valid request"),
+        () = drained(stopped, drain_timeout) => tracing::debug!("{address} did not end its connection"),
+    }
+}
+
+/// Completes if nothing on the connection is authenticated in time.
+async fn stays_unauthenticated(peer: &Peer) {
+    sleep(UNAUTHENTICATED_TIMEOUT).await;
+    if peer.tenant().is_some() {
+        std::future::pending().await
+    }
+}
+
+/// Completes when the time that connections have to end after the server was told to stop is over.
+async fn drained(mut stopped: watch::Receiver<bool>, limit: Duration) {
+    let _ = stopped.wait_for(|stop| *stop).await;
+    sleep(limit).await;
+}
+
+/// One connection, as its requests share it.
+struct Connection {
+    service: Arc<Service>,
+    peer: Arc<Peer>,
+    channel: Channel,
+    unread: Arc<Unread>,
+    /// The requests that may be in flight: a turn is given back when the answer is sent.
+    turns: Arc<Semaphore>,
+    /// Signals that something was sent.
+    sent: Arc<Notify>,
+    answers: mpsc::UnboundedSender<Pending>,
+    stopped: watch::Receiver<bool>,
+    last_arrival: Mutex<Instant>,
+}
+
+/// A request whose answer is owed.
+struct Owed {
+    echo: Echo,
+    record: Record,
+    payer: Payer,
+    turn: OwnedSemaphorePermit,
+    /// The memory of a request on a connection that is not authenticated.
+    _held: Option<Held>,
+}
+
+/// What is done with a request when its tokens are there.
+enum Decision {
+    CarryOut(Box<Admitted>),
+    /// Answered without its payload.
+    Answer(Reply),
+}
+
+impl Connection {
+    /// Exchanges contexts, then receives requests and sends answers until there are no more of either.
+    async fn talk(
+        self: Arc<Self>,
+        stream: Stream,
+        queue: mpsc::UnboundedReceiver<Pending>,
+    ) -> Result<(), Ended> {
+        let (reader, writer) = tokio::io::split(stream);
+        let front_end = Arc::clone(self.service.front_end());
+        let mut incoming = Incoming::new(reader, Arc::clone(&front_end));
+        let writer = self.greet(&mut incoming, writer).await?;
+        let sent = Arc::clone(&self.sent);
+        let mut sending = pin!(outgoing::send(queue, writer, &front_end, || sent.notify_one()));
+        tokio::select! {
+            biased;
+            received = self.receive_all(incoming) => {
+                // The last sender is gone, so that sending ends when all is sent.
+                sending.await?;
+                received
+            }
+            sent = &mut sending => Ok(sent?),
+        }
+    }
+
+    /// Answers the context request, the first frame of a connection.
+    async fn greet<R: AsyncRead + Unpin>(
+        &self,
+        incoming: &mut Incoming<R>,
+        mut writer: WriteHalf<Stream>,
+    ) -> Result<WriteHalf<Stream>, Ended> {
+        let Frame { head, tokens } = incoming.frame(UNAUTHENTICATED_FRAME_BYTES).await?;
+        if !head.is_context() || ContextRequest::decode(&tokens).is_err() {
+            return Err(Ended::Unexpected("it does not begin with a context request"));
+        }
+        self.service.direct().trust.context_came(self.channel.peer.ip());
+        let answer = ContextAnswer {
+            protocol_version: Some(1),
+            client_version: Some("1.0"),
+            server_agent: Some(SERVER_AGENT),
+            server_version: Some(SERVER_VERSION),
+            ..ContextAnswer::default()
+        };
+        let mut bytes = Vec::new();
+        answer.encode(head.activity_id, &mut bytes).expect("all of it is short");
+        writer.write_all(&bytes).await?;
+        writer.flush().await?;
+        Ok(writer)
+    }
+
+    /// Receives requests and has them carried out until the connection ends; then finishes what was begun.
+    async fn receive_all<R: AsyncRead + Unpin>(
+        self: Arc<Self>,
+        mut incoming: Incoming<R>,
+    ) -> Result<(), Ended> {
+        let mut working = JoinSet::new();
+        let ended = tokio::select! {
+            Err(ended) = self.receive(&mut incoming, &mut working) => ended,
+            () = self.is_quiet_after_stop() => Ended::Finished,
+        };
+        let _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT).await;
+        match ended {
+            Ended::Finished => Ok(()),
+            ended => Err(ended),
+        }
+    }
+
+    async fn receive<R: AsyncRead + Unpin>(
+        self: &Arc<Self>,
+        incoming: &mut Incoming<R>,
+        working: &mut JoinSet<()>,
+    ) -> Result<Infallible, Ended> {
+        let mut refused = 0;
+        loop {
+            incoming.begin().await?;
+            *self.last_arrival.lock() = Instant::now();
+            self.receive_one(incoming, working).await?;
+            while working.try_join_next().is_some() {}
+            if self.peer.tenant().is_none() {
+                refused += 1;
+            }
+            if refused >= UNAUTHENTICATED_REFUSALS {
+                return Err(Ended::Unexpected("too many of its requests were refused, and none was valid"));
+            }
+        }
+    }
+
+    /// Receives one request and its payload.
+    async fn receive_one<R: AsyncRead + Unpin>(
+        self: &Arc<Self>,
+        incoming: &mut Incoming<R>,
+        working: &mut JoinSet<()>,
+    ) -> Result<(), Ended> {
+        let turn = self.turn().await;
+        let is_authenticated = self.peer.tenant().is_some();
+        let limit = if is_authenticated { FRAME_BYTES } else { UNAUTHENTICATED_FRAME_BYTES };
+        let frame = self.in_time(incoming.frame(limit)).await?;
+        let Ok(held) = self.peer.begin(REQUEST_BYTES + frame.tokens.len()) else {
+            return Err(Ended::Unexpected("there is no memory for its requests"));
+        };
+        let mut owed = self.owed(&frame, turn, held);
+        let (decision, has_payload) = self.decide(&frame, &mut owed)?;
+        let payload_bytes = match has_payload {
+            true => self.in_time(incoming.payload_length(DRAIN_BYTES)).await?,
+            false => 0,
+        };
+        match decision {
+            Decision::CarryOut(admitted) if payload_bytes > self.service.body_limit(&admitted) => {
+                let reply = finish(Err(Error::BodyTooLarge), &owed.activity(), None);
+                self.answer(owed, reply);
+            }
+            Decision::Answer(reply) => self.answer(owed, reply),
+            Decision::CarryOut(admitted) if payload_bytes < COUNTED_BYTES => {
+                let body = self.in_time(incoming.take(payload_bytes)).await?;
+                begin(working, Arc::clone(self).carry_out(admitted, owed, body)).await;
+                return Ok(());
+            }
+            Decision::CarryOut(admitted) => {
+                let (large, asked, give) = Large::new(payload_bytes);
+                begin(working, Arc::clone(self).carry_out_large(admitted, owed, large)).await;
+                if asked.await.is_ok() {
+                    let _ = give.send(self.in_time(incoming.take(payload_bytes)).await?);
+                    return Ok(());
+                }
+            }
+        }
+        self.in_time(incoming.skip(payload_bytes)).await
+    }
+
+    fn owed(&self, frame: &Frame, turn: OwnedSemaphorePermit, held: Option<Held>) -> Owed {
+        Owed {
+            echo: Echo { activity_id: frame.head.activity_id, transport_request_id: None, method: None },
+            record: Record::new(&self.service.traffic),
+            payer: Payer::new(Some(Arc::clone(&self.peer))),
+            turn,
+            _held: held,
+        }
+    }
+
+    /// Decides on a request by its tokens, and returns whether a payload follows.
+    fn decide(&self, frame: &Frame, owed: &mut Owed) -> Result<(Decision, bool), Ended> {
+        if frame.head.is_context() {
+            return Err(Ended::Unexpected("it sends a second context request"));
+        }
+        let tokens = match RequestTokens::decode(&frame.tokens) {
+            Ok(tokens) => tokens,
+            Err(rntbd::Error::Broken(broken)) => return Err(broken.into()),
+            Err(rntbd::Error::Refused(refused)) => {
+                owed.echo.transport_request_id = refused.transport_request_id;
+                let error = Error::BadRequest(refused.refusal.to_string());
+                return Ok((Decision::Answer(refusal(&error, &owed.activity())), refused.has_payload));
+            }
+        };
+        owed.echo.transport_request_id = tokens.transport_request_id;
+        let decision = if *self.stopped.borrow() {
+            // Nothing was done, so clients may ask another server, or this one when it is back.
+            Decision::Answer(Reply::empty(StatusCode::GONE))
+        } else if frame.head.resource_type() == Ok(ResourceType::TransportControlCommand) {
+            Decision::Answer(Reply::empty(StatusCode::OK))
+        } else {
+            match self.admit(frame, &tokens, owed) {
+                Ok(admitted) => Decision::CarryOut(Box::new(admitted)),
+                Err(error) => Decision::Answer(refusal(&error, &owed.activity())),
+            }
+        };
+        Ok((decision, tokens.has_payload()))
+    }
+
+    fn admit(&self, frame: &Frame, tokens: &RequestTokens<'_>, owed: &mut Owed) -> Result<Admitted, Error> {
+        let mut head = request::head(&frame.head, tokens, self.channel)?;
+        owed.echo.method = Some(head.method.clone());
+        match self.service.admit(&mut head, &mut owed.record) {
+            Ok((route, pass)) => {
+                owed.payer.authenticate(pass.tenant());
+                Ok(Admitted { route, pass, head })
+            }
+            Err(error) => {
+                tell_refusal(&owed.record, &head, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Carries out a request whose payload is there.
+    async fn carry_out(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, body: Bytes) {
+        let activity = owed.activity();
+        let reply = match self.service.find_room(&admitted, body.len()).await {
+            Ok(_room) => {
+                self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
+            }
+            Err(busy) => finish(Err(busy.into()), &activity, None),
+        };
+        self.answer(owed, reply);
+    }
+
+    /// Carries out a request whose payload is read only when there is memory for it.
+    async fn carry_out_large(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, large: Large) {
+        let activity = owed.activity();
+        let reply = match self.service.find_room(&admitted, large.bytes).await {
+            Ok(_room) => {
+                let _ = large.ask.send(());
+                // Without a payload the connection is broken, and there is no one to answer.
+                let Ok(body) = large.payload.await else { return };
+                self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
+            }
+            Err(busy) => finish(Err(busy.into()), &activity, None),
+        };
+        self.answer(owed, reply);
+    }
+
+    /// Sends the answer to a request.
+    fn answer(&self, owed: Owed, reply: Reply) {
+        let activity = owed.activity();
+        let Owed { echo, record, payer, turn, _held } = owed;
+        let duration = record.end(reply.status(), &activity);
+        self.peer.answered();
+        let bytes = reply.held_bytes(Version::HTTP_2);
+        // Without memory for its answers a connection is closed.
+        let Ok(held) = payer.hold(bytes, Some(&self.unread)) else { return };
+        let encoded = answer::encode(reply, &echo, self.service.gate.engine().last_sequence(), duration);
+        let mark = self.unread.mark(encoded.frame.len() + encoded.payload.len());
+        // If nothing is sent any more, the connection has ended.
+        let _ = self.answers.send(Pending { encoded, _held: held, _mark: mark, _turn: turn });
+    }
+
+    /// Returns a turn for one more request when there is one, and few answers are unread. A connection on which nothing
+    /// was authenticated has only one turn.
+    async fn turn(&self) -> OwnedSemaphorePermit {
+        while self.unread.waiting_bytes() >= UNREAD_BYTES {
+            self.sent.notified().await;
+        }
+        let count = if self.peer.tenant().is_some() { 1 } else { REQUESTS_IN_FLIGHT };
+        let turn = Arc::clone(&self.turns).acquire_many_owned(count).await;
+        turn.expect("the turns are never closed")
+    }
+
+    /// Limits how long the rest of something may take to arrive.
+    async fn in_time<T>(&self, arriving: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
+        let limit = self.service.limits().body_timeout;
+        timeout(limit, arriving).await.map_err(|_| Ended::Unexpected("its request did not arrive in time"))?
+    }
+
+    /// Completes when the server was told to stop, nothing is in flight, and nothing has arrived for a while: clients that
+    /// have sent something then know that it was not done.
+    async fn is_quiet_after_stop(&self) {
+        let _ = self.stopped.clone().wait_for(|stop| *stop).await;
+        let mut since = Instant::now();
+        loop {
+            sleep_until(since + QUIET).await;
+            drop(self.turns.acquire_many(REQUESTS_IN_FLIGHT).await);
+            let last = *self.last_arrival.lock();
+            if last + QUIET <= Instant::now() {
+                return;
+            }
+            since = last;
+        }
+    }
+}
+
+impl Owed {
+    fn activity(&self) -> String {
+        self.echo.activity_id.to_string()
+    }
+}
+
+/// A payload that is too large to be kept without asking.
+struct Large {
+    bytes: usize,
+    /// Completes the question whether there is memory for it; dropped, it says that there is none.
+    ask: oneshot::Sender<()>,
+    payload: oneshot::Receiver<Bytes>,
+}
+
+impl Large {
+    /// Returns the payload as its request has it, the answer to its question, and where to give it.
+    fn new(bytes: usize) -> (Large, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
+        let ((ask, asked), (give, payload)) = (oneshot::channel(), oneshot::channel());
+        (Large { bytes, ask, payload }, asked, give)
+    }
+}
+
+/// Carries out work at once as far as it goes; what must wait goes on in a task. Most reads never wait.
+async fn begin(working: &mut JoinSet<()>, work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    if poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await {
+        working.spawn(work);
+    }
+}

@@ -1,0 +1,529 @@
+//! Direct mode as its clients speak it, by a small client of our own over TLS.
+
+use direct::{Account, Call, Client, TlsClient};
+use document::Value;
+use nosql::Limits;
+use rntbd::OperationType::{
+    Batch, Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, Upsert,
+};
+use rntbd::{ConsistencyLevel, OperationType, RequestTokens, ResourceType};
+use tokio_rustls::TlsConnector;
+
+use crate::client::{DATE, KEY, Reply, Server};
+use crate::tls;
+
+const ITEMS: &str = "dbs/db/colls/c/docs";
+
+fn account() -> Account {
+    Account { key: KEY.to_owned(), date: DATE.to_owned() }
+}
+
+/// A server with database `db` and container `c`, and how to connect to it.
+struct Fixture {
+    server: Server,
+    connector: TlsConnector,
+}
+
+impl Fixture {
+    async fn with(extra: &str) -> Fixture {
+        let (server, connector) = tls::server(Limits::default(), &[]).await;
+        server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        server.create_container("c", extra).await.expect_status(201);
+        Fixture { server, connector }
+    }
+
+    async fn start() -> Fixture {
+        Fixture::with("").await
+    }
+
+    async fn connect(&self) -> TlsClient {
+        TlsClient::connect(self.server.address, &self.connector, account()).await.unwrap()
+    }
+
+    async fn stranger(&self) -> TlsClient {
+        let wrong = Account { key: "d3Jvbmc=".to_owned(), date: DATE.to_owned() };
+        TlsClient::connect(self.server.address, &self.connector, wrong).await.unwrap()
+    }
+}
+
+fn item(id: &str) -> String {
+    format!("{ITEMS}/{id}")
+}
+
+fn body(id: &str, more: &str) -> String {
+    format!(r#"{{"id":"{id}","pk":"p"{more}}}"#)
+}
+
+fn create(payload: &str) -> Call<'_> {
+    Call::new(Create, ITEMS).key(r#"["p"]"#).payload(payload)
+}
+
+fn read(path: &str) -> Call<'_> {
+    Call::new(Read, path).key(r#"["p"]"#)
+}
+
+fn json(reply: &direct::Reply) -> Value {
+    document::parse_json(reply.payload.as_deref().unwrap_or_default()).unwrap()
+}
+
+/// Sends a request and checks the status of its answer.
+async fn expect(client: &mut TlsClient, call: &Call<'_>, status: u32) -> direct::Reply {
+    client.call(call).await.unwrap().expect_status(status)
+}
+
+#[tokio::test]
+async fn an_item_lives_its_whole_life_in_direct_mode() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let path = item("1");
+    let made = expect(&mut client, &create(&body("1", r#","n":1"#)), 201).await;
+    let etag = made.tokens().etag.unwrap().to_owned();
+    let lsn = made.tokens().lsn.unwrap();
+    for number in
+        [made.tokens().local_lsn, made.tokens().quorum_acked_lsn, made.tokens().quorum_acked_local_lsn]
+    {
+        assert_eq!(number, Some(lsn), "clients wait where these differ");
+    }
+    assert_eq!(
+        (made.tokens().current_replica_set_size, made.tokens().current_write_quorum),
+        (Some(1), Some(2))
+    );
+    assert_eq!(made.tokens().number_of_read_regions, Some(0));
+    assert!(made.tokens().request_charge.unwrap() > 0.0 && made.tokens().session_token.is_some());
+    assert_eq!(made.tokens().owner_full_name, Some("dbs/db/colls/c"));
+
+    let found = expect(&mut client, &read(&path), 200).await;
+    assert_eq!(json(&found).get("n").and_then(Value::as_i64), Some(1));
+    let same = read(&path).with(|tokens| tokens.match_etag = Some(&etag));
+    assert_eq!(expect(&mut client, &same, 304).await.payload, None);
+    expect(&mut client, &create(&body("1", "")), 409).await;
+
+    let newer = body("1", r#","n":2"#);
+    let replace = Call::new(Replace, &path).key(r#"["p"]"#).payload(&newer);
+    let stale = replace.with(|tokens| tokens.match_etag = Some("\"other\""));
+    expect(&mut client, &stale, 412).await;
+    expect(&mut client, &replace.with(|tokens| tokens.match_etag = Some(&etag)), 200).await;
+    let patch = r#"{"operations":[{"op":"incr","path":"/n","value":5}]}"#;
+    let patched = client.call(&Call::new(Patch, &path).key(r#"["p"]"#).payload(patch)).await.unwrap();
+    assert_eq!(json(&patched.expect_status(200)).get("n").and_then(Value::as_i64), Some(7));
+    let upsert = body("2", "");
+    let minimal = Call::new(Upsert, ITEMS).key(r#"["p"]"#).payload(&upsert);
+    let minimal = minimal.with(|tokens| tokens.return_preference = Some(rntbd::ReturnPreference::Minimal));
+    assert_eq!(expect(&mut client, &minimal, 201).await.payload, None);
+
+    let query = Call::new(Query, ITEMS).payload(r#"{"query":"SELECT VALUE c.id FROM c ORDER BY c.id"}"#);
+    let page = expect(&mut client, &query.key(r#"["p"]"#), 200).await;
+    assert_eq!(
+        (page.text().contains(r#"["1","2"]"#), page.tokens().item_count),
+        (true, Some(2)),
+        "{}",
+        page.text()
+    );
+    let feed = Call::new(ReadFeed, ITEMS).with(|tokens| tokens.partition_key_range_id = Some("0"));
+    assert_eq!(expect(&mut client, &feed, 200).await.tokens().item_count, Some(2));
+    let changes = feed.with(|tokens| tokens.a_im = Some("Incremental Feed"));
+    let changed = expect(&mut client, &changes, 200).await;
+    let at = changed.tokens().etag.unwrap().to_owned();
+    let nothing = client.call(&changes.with(|tokens| tokens.match_etag = Some(&at))).await.unwrap();
+    assert_eq!(nothing.expect_status(304).tokens().item_count, Some(0));
+
+    let batch = r#"[{"operationType":"Create","resourceBody":{"id":"3","pk":"p"}},{"operationType":"Delete","id":"2"}]"#;
+    let batch = Call::new(Batch, ITEMS).key(r#"["p"]"#).payload(batch);
+    let done = client.call(&batch.with(|tokens| tokens.is_batch_atomic = Some(true))).await.unwrap();
+    assert_eq!(done.clone().expect_status(200).text().matches("statusCode").count(), 2, "{}", done.text());
+
+    expect(&mut client, &Call::new(Delete, &path).key(r#"["p"]"#), 204).await;
+    let gone = expect(&mut client, &read(&path), 404).await;
+    assert!(gone.tokens().lsn.unwrap() > lsn, "errors have the numbers as well");
+    assert_eq!(json(&gone).get("code").and_then(Value::as_str), Some("NotFound"));
+}
+
+#[tokio::test]
+async fn t9_an_expired_item_is_gone_in_direct_mode_in_the_same_instant() {
+    let fixture = Fixture::with(r#""defaultTtl":-1"#).await;
+    let mut client = fixture.connect().await;
+    let path = item("1");
+    expect(&mut client, &create(&body("1", r#","ttl":10"#)), 201).await;
+    fixture.server.advance(9);
+    expect(&mut client, &read(&path), 200).await;
+    fixture.server.advance(1);
+    expect(&mut client, &read(&path), 404).await;
+    let count =
+        Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT VALUE COUNT(1) FROM c"}"#);
+    assert!(expect(&mut client, &count, 200).await.text().contains("[0]"));
+    expect(&mut client, &create(&body("1", "")), 201).await;
+}
+
+#[tokio::test]
+async fn databases_and_containers_are_read_with_the_numbers_of_the_store() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let strong =
+        |call: Call<'static>| call.with(|tokens| tokens.consistency_level = Some(ConsistencyLevel::Strong));
+    for (operation, path, status) in [
+        (Read, "dbs/db", 200),
+        (Read, "dbs/none", 404),
+        (ReadFeed, "dbs", 200),
+        (ReadFeed, "dbs/db/colls", 200),
+        (Read, "dbs/db/colls/c", 200),
+        (Head, "dbs/db/colls/c", 200),
+        (HeadFeed, "dbs", 200),
+        (ReadFeed, "dbs/db/users", 200),
+    ] {
+        let reply = expect(&mut client, &strong(Call::new(operation, path)), status).await;
+        let tokens = reply.tokens();
+        assert!(tokens.lsn.is_some_and(|lsn| lsn > 0) && tokens.local_lsn == tokens.lsn, "{path}");
+        assert_eq!(tokens.current_replica_set_size, Some(1), "{path}");
+        let is_barrier = matches!(operation, Head | HeadFeed);
+        assert_eq!(reply.payload.is_none(), is_barrier, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_container_that_was_made_anew_is_told_apart() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let old = fixture.server.get("/dbs/db/colls/c").send().await.string("_rid");
+    let path = item("1");
+    let call = read(&path).with(|tokens| tokens.collection_rid = Some(&old));
+    expect(&mut client, &call, 404).await;
+    fixture.server.delete("/dbs/db/colls/c").send().await.expect_status(204);
+    fixture.server.create_container("c", "").await.expect_status(201);
+    let gone = expect(&mut client, &call, 410).await;
+    assert_eq!(gone.tokens().substatus, Some(1000));
+}
+
+#[tokio::test]
+async fn many_requests_are_in_flight_at_once_and_each_has_its_answer() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let bodies: Vec<String> = (0..500).map(|number| body(&number.to_string(), "")).collect();
+    let mut sent = Vec::new();
+    for body in &bodies {
+        sent.push(client.sender.send(&create(body)).await.unwrap());
+    }
+    for number in sent.iter().rev() {
+        assert_eq!(client.receiver.reply_to(*number).await.unwrap().status, 201);
+    }
+}
+
+#[tokio::test]
+async fn a_large_payload_arrives_whole_and_one_too_large_is_passed_over() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let large = body("large", &format!(r#","x":"{}""#, "x".repeat(1_500_000)));
+    expect(&mut client, &create(&large), 201).await;
+    let path = item("large");
+    let found = expect(&mut client, &read(&path), 200).await;
+    assert!(found.payload.unwrap().len() > 1_500_000);
+    let too_large = body("more", &format!(r#","x":"{}""#, "x".repeat(2_200_000)));
+    expect(&mut client, &create(&too_large), 413).await;
+    let wrong =
+        create(&large).with(|tokens| tokens.authorization = Some("type%3dmaster%26ver%3d1.0%26sig%3dAAAA"));
+    expect(&mut client, &wrong, 401).await;
+    expect(&mut client, &read(&path), 200).await;
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_is_refused_and_those_after_it_are_in_step() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let path = item("1");
+    expect(&mut client, &create(&body("1", "")), 201).await;
+    let offers = Call { resource_type: ResourceType::Offer, ..read(&path) };
+    let sliding = create("{}").with(|tokens| tokens.time_to_live_seconds = Some(5));
+    let slash = read(ITEMS).with(|tokens| tokens.document_name = Some("a/b"));
+    let nameless = Call { resource_type: ResourceType::Document, ..read("dbs/db/colls/c") };
+    for (call, part) in [
+        (offers, "000f"),
+        (sliding, "timeToLiveInSeconds"),
+        (slash, "documentName"),
+        (nameless, "documentName"),
+    ] {
+        let refused = expect(&mut client, &call, 400).await;
+        assert!(refused.text().contains(part), "{}", refused.text());
+    }
+    // Numbers and types that no client of ours can send are written into the bytes.
+    let (number, mut bytes) = client.sender.session.request(&read(&path)).unwrap();
+    bytes[4..6].copy_from_slice(&0x7777_u16.to_le_bytes());
+    client.sender.write(&bytes).await.unwrap();
+    let refused = client.receiver.reply_to(number).await.unwrap().expect_status(400);
+    assert!(refused.text().contains("7777"), "{}", refused.text());
+    let (number, mut bytes) = client.sender.session.request(&read(&path)).unwrap();
+    // A page size as a signed number, and a token that no release has.
+    bytes.extend([0x04, 0x00, 0x03, 1, 0, 0, 0]);
+    bytes.extend([0xF0, 0x0F, 0x08, 1, 0, b'x']);
+    let length = bytes.len() as u32;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    client.sender.write(&bytes).await.unwrap();
+    let refused = client.receiver.reply_to(number).await.unwrap().expect_status(400);
+    assert!(refused.text().contains("pageSize"), "{}", refused.text());
+    expect(&mut client, &read(&path), 200).await;
+}
+
+#[tokio::test]
+async fn a_resource_id_stands_for_names_and_a_signature_over_it_opens_nothing_else() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let made = expect(&mut client, &create(&body("1", "")), 201).await;
+    let rid = json(&made).get("_rid").and_then(Value::as_str).unwrap().to_owned();
+    let bytes = base64(&rid);
+    let signed = direct::sign_link("get", "docs", &rid.to_lowercase(), DATE, KEY);
+    let bare = Call {
+        resource_type: ResourceType::Document,
+        operation_type: Read,
+        tokens: RequestTokens {
+            resource_id: Some(&bytes),
+            partition_key: Some(r#"["p"]"#),
+            authorization: Some(&signed),
+            ..RequestTokens::default()
+        },
+        payload: None,
+    };
+    expect(&mut client, &bare, 200).await;
+    let by_name = item("1");
+    let stolen = read(&by_name).with(|tokens| tokens.authorization = Some(&signed));
+    expect(&mut client, &stolen, 401).await;
+}
+
+fn base64(rid: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(rid.replace('-', "/")).unwrap()
+}
+
+/// Whether the server has closed the connection.
+async fn is_closed(client: &mut TlsClient) -> bool {
+    loop {
+        match client.receiver.reply().await {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return true,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_is_answered_sixteen_times_and_then_no_more() {
+    let fixture = Fixture::start().await;
+    let path = item("1");
+    let mut stranger = fixture.stranger().await;
+    for _ in 0..15 {
+        expect(&mut stranger, &read(&path), 401).await;
+    }
+    let mut late = fixture.stranger().await;
+    expect(&mut late, &read(&path), 401).await;
+    late.sender.session = direct::Session::new(account());
+    for _ in 0..40 {
+        expect(&mut late, &read(&path), 404).await;
+    }
+    expect(&mut stranger, &read(&path), 401).await;
+    assert!(is_closed(&mut stranger).await);
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_begin_as_it_must_is_closed() {
+    let fixture = Fixture::start().await;
+    let path = item("1");
+    let reach = || TlsClient::reach(fixture.server.address, &fixture.connector, account());
+    let mut hasty = reach().await.unwrap();
+    hasty.sender.send(&read(&path)).await.unwrap();
+    assert!(is_closed(&mut hasty).await, "a request before the context");
+    let mut twice = fixture.connect().await;
+    expect(&mut twice, &read(&path), 404).await;
+    let context = twice.sender.session.context().unwrap();
+    twice.sender.write(&context).await.unwrap();
+    assert!(is_closed(&mut twice).await, "a second context");
+    let mut long = fixture.connect().await;
+    long.sender.write(&(17_000_u32).to_le_bytes()).await.unwrap();
+    assert!(is_closed(&mut long).await, "more tokens than a stranger may send");
+    let mut known = fixture.connect().await;
+    expect(&mut known, &read(&path), 404).await;
+    let token = "x".repeat(30_000);
+    let chatty = read(&path).with(|tokens| tokens.pre_trigger_include = Some(&token));
+    assert_ne!(known.call(&chatty).await.unwrap().status, 0);
+    known.sender.write(&(70_000_u32).to_le_bytes()).await.unwrap();
+    assert!(is_closed(&mut known).await, "more tokens than anyone may send");
+}
+
+#[tokio::test]
+async fn on_a_plain_connection_frames_are_bad_http() {
+    let fixture = Fixture::start().await;
+    let socket = tokio::net::TcpStream::connect(fixture.server.address).await.unwrap();
+    let mut plain = Client::new(socket, account());
+    let context = plain.sender.session.context().unwrap();
+    plain.sender.write(&context).await.unwrap();
+    assert!(plain.receiver.greeting().await.is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_its_answers_unread_is_not_read_and_others_are() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let large = body("1", &format!(r#","x":"{}""#, "x".repeat(1_000_000)));
+    expect(&mut client, &create(&large), 201).await;
+    let path = item("1");
+    let Client { mut sender, mut receiver } = fixture.connect().await;
+    let mut sent = 0;
+    // At some time nothing more is taken: the answers fill what is there for them.
+    let moment = std::time::Duration::from_secs(1);
+    while sent < 2000 && tokio::time::timeout(moment, sender.send(&read(&path))).await.is_ok() {
+        sent += 1;
+    }
+    expect(&mut client, &read(&path), 200).await;
+    for _ in 0..sent.min(30) {
+        assert_eq!(receiver.reply().await.unwrap().unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_finishes_what_it_has_and_answers_gone_to_the_rest() {
+    let mut fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    let path = item("1");
+    expect(&mut client, &create(&body("1", "")), 201).await;
+    fixture.server.stop();
+    loop {
+        let reply = client.call(&read(&path)).await.unwrap();
+        if reply.status == 410 {
+            assert_eq!((reply.tokens().substatus, reply.payload), (None, None));
+            break;
+        }
+        assert_eq!(reply.status, 200);
+    }
+    assert!(is_closed(&mut client).await, "it is quiet, so it is closed");
+}
+
+fn resolve(server: &Server, query: &str, kind: &str, link: &str) -> crate::client::Request {
+    let path = format!("//addresses/?{query}&$filter=protocol%20eq%20rntbd");
+    let signed = direct::sign_link("get", kind, link, DATE, KEY);
+    server.get(&path).unsigned().header("authorization", &signed)
+}
+
+fn addresses(reply: &Reply) -> Vec<(String, String, bool)> {
+    let all = reply.member("Addresss");
+    let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap().to_owned();
+    let entries = all.as_array().unwrap().iter().map(|entry| {
+        let is_primary = entry.get("isPrimary") == Some(&Value::Bool(true));
+        (text(entry, "partitionKeyRangeId"), text(entry, "physcialUri"), is_primary)
+    });
+    entries.collect()
+}
+
+#[tokio::test]
+async fn addresses_are_those_of_this_server_for_every_way_to_sign() {
+    let fixture = Fixture::start().await;
+    let server = &fixture.server;
+    let host = server.address.to_string();
+    let both = |range: &str| {
+        [("1p", true), ("2s", false)]
+            .map(|(replica, primary)| (range.to_owned(), format!("rntbd://{host}/0/{replica}/"), primary))
+    };
+    let master = resolve(server, "$resolveFor=dbs", "dbs", "").send().await.expect_status(200);
+    assert_eq!(addresses(&master), both("M"));
+    let rid = server.get("/dbs/db/colls/c").send().await.string("_rid");
+    let query = format!("$partitionKeyRangeIds=0,7&$resolveFor=dbs%2fx%2fcolls%2f{rid}%2fdocs");
+    for link in [rid.to_lowercase(), "dbs/db/colls/c".to_owned()] {
+        let found = resolve(server, &query, "docs", &link).send().await.expect_status(200);
+        assert_eq!(addresses(&found), both("0"), "a range that does not exist is left out");
+    }
+    resolve(server, &query, "docs", "dbs/db/colls/other").send().await.expect_error(401, 0, "Unauthorized");
+    let unknown = resolve(server, "$resolveFor=dbs%2fx%2fcolls%2fnone%2fdocs", "docs", "none");
+    unknown.send().await.expect_error(404, 0, "NotFound");
+    for (host, expected) in [
+        ("db.example.org:9000", Some("db.example.org:9000")),
+        ("localhost", Some("localhost:80")),
+        ("[::1]:8081", None),
+    ] {
+        let asked = resolve(server, "$resolveFor=dbs", "dbs", "");
+        let (head, _) = asked.to_bytes();
+        let head = String::from_utf8(head).unwrap();
+        let head = head.replace(&format!("host: {}", server.address), &format!("host: {host}"));
+        let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut socket, head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = tokio::io::AsyncReadExt::read_to_end(&mut socket, &mut answer).await;
+        let reply = Reply::parse(&answer);
+        match expected {
+            Some(expected) => {
+                assert!(reply.expect_status(200).text().contains(&format!("rntbd://{expected}/0/1p/")))
+            }
+            None => assert!(reply.expect_status(400).message().contains("IPv6")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_trust_the_certificate_is_told_so() {
+    let fixture = Fixture::start().await;
+    let ask = || resolve(&fixture.server, "$resolveFor=dbs", "dbs", "").send();
+    ask().await.expect_status(200);
+    for _ in 0..3 {
+        // It finishes the handshake and says nothing.
+        let reached = TlsClient::reach(fixture.server.address, &fixture.connector, account()).await.unwrap();
+        drop(reached);
+    }
+    let refused = loop {
+        // The server sees the end of the connections in its own time.
+        let reply = ask().await;
+        if reply.status != 200 {
+            break reply;
+        }
+        for _ in 0..2 {
+            drop(TlsClient::reach(fixture.server.address, &fixture.connector, account()).await.unwrap());
+        }
+    };
+    assert!(refused.expect_error(400, 0, "BadRequest").message().contains("certificate"));
+    let mut trusting = fixture.connect().await;
+    expect(&mut trusting, &Call::new(OperationType::Read, "dbs/db"), 200).await;
+    ask().await.expect_status(200);
+}
+
+#[tokio::test]
+async fn a_resource_token_is_good_for_addresses_and_for_its_own_items() {
+    let fixture = Fixture::start().await;
+    let server = &fixture.server;
+    server.post("/dbs/db/users", r#"{"id":"u"}"#).send().await.expect_status(201);
+    let permission = r#"{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}"#;
+    let made = server.post("/dbs/db/users/u/permissions", permission).send().await.expect_status(201);
+    let token = percent(&made.string("_token"));
+    let rid = server.get("/dbs/db/colls/c").send().await.string("_rid");
+    let path = format!("//addresses/?$resolveFor=dbs%2fx%2fcolls%2f{rid}%2fdocs");
+    let asked = server.get(&path).unsigned().header("authorization", &token);
+    assert_eq!(addresses(&asked.send().await.expect_status(200)).len(), 2);
+    let mut client = fixture.connect().await;
+    let body = body("1", "");
+    let path = item("1");
+    expect(&mut client, &create(&body).with(|tokens| tokens.authorization = Some(&token)), 403).await;
+    expect(&mut client, &create(&body), 201).await;
+    expect(&mut client, &read(&path).with(|tokens| tokens.authorization = Some(&token)), 200).await;
+    let database = Call::new(Read, "dbs/db").with(|tokens| tokens.authorization = Some(&token));
+    expect(&mut client, &database, 403).await;
+}
+
+fn percent(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+#[tokio::test]
+async fn direct_mode_can_be_turned_off_and_says_what_to_do() {
+    let (server, connector) = tls::server_with(Limits::default(), &[], |service| {
+        service.with_direct(nosql::DirectSettings { is_off: true, public_address: None })
+    })
+    .await;
+    let answer =
+        server.get("//addresses/?$resolveFor=dbs").unsigned().send().await.expect_error(400, 0, "BadRequest");
+    for part in ["ConnectionMode.Gateway", "gatewayMode()", "'direct'"] {
+        assert!(answer.message().contains(part), "{}", answer.message());
+    }
+    assert!(TlsClient::connect(server.address, &connector, account()).await.is_err());
+    let (server, _) = tls::server_with(Limits::default(), &[], |service| {
+        let public_address = Some("db.example.org:443".to_owned());
+        service.with_direct(nosql::DirectSettings { is_off: false, public_address })
+    })
+    .await;
+    let found = resolve(&server, "$resolveFor=dbs", "dbs", "").send().await.expect_status(200);
+    assert_eq!(addresses(&found)[0].1, "rntbd://db.example.org:443/0/1p/");
+    let plain = Server::start().await;
+    let refused =
+        resolve(&plain, "$resolveFor=dbs", "dbs", "").send().await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("TLS"), "{}", refused.message());
+}
