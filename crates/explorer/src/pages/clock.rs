@@ -41,7 +41,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                     }
                     @if status.test_clock == TestClock::Stopped { "; it stands still until it is moved" }
                 }
-                dt { "Trusted time" } dd { (format::utc(status.trusted)) " UTC: what is dead by it may be destroyed" }
+                dt { "Trusted time" } dd { (format::utc(status.trusted)) " UTC: what has expired by it may be destroyed" }
             }
         }
         @if let Some(suspicion) = &status.suspect {
@@ -49,7 +49,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                 h2 { "The clock is suspect" }
                 p {
                     "Reason: " (status.suspicion().unwrap_or_default()) ". It shows " (format::utc(suspicion.wall))
-                    " UTC. Nothing is destroyed until you say whether that is the time."
+                    " UTC. Nothing is destroyed until you decide whether that is the right time."
                 }
                 p { "On the command line: " code { "bolide clock accept" } " or " code { "bolide clock reject" } "." }
                 @if visit.may_write() {
