@@ -20,19 +20,19 @@ use crate::keys::PartitionId;
 use crate::types::error::Result;
 use crate::write::schema::ItemSchema as _;
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CollectionCheck {
     /// Living items.
     pub items: u64,
     /// Entries of living items in each index, by number, that on `_id` included.
     pub entries: BTreeMap<u32, u64>,
-    /// What is wrong, as far as it is told.
+    /// The problems that are reported.
     pub faults: Vec<String>,
 }
 
 impl Engine {
-    /// Compares everything that lies in the store for a collection with its items. It reads all of it.
+    /// Compares everything that the store has of a collection with its items. Reads all of it.
     pub fn check_collection(&self, collection: &Arc<Collection>) -> Result<CollectionCheck> {
         let (sequence, snapshot, now) = self.store.snapshot_now()?;
         let checked = CheckedCollection::open(&*snapshot, collection, now)?;
@@ -65,10 +65,10 @@ fn index_of(entry: &ExpectedEntry) -> Option<u32> {
     }
 }
 
-/// A collection as a reader of the store has it.
+/// A collection as a reader of the store sees it.
 pub(super) struct CheckedCollection {
     schema: CollectionSchema,
-    /// What has expired by then may be without entries in indexes that cannot hold it.
+    /// Items that have expired by then may have no entries in indexes that cannot hold them.
     now: Time,
 }
 
