@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// (living items, dead items that are not purged).
+    /// (living items, expired items that are not purged).
     pub(crate) fn counts(&self) -> (u64, u64) {
         let usage = self.engine.usage(&self.current()).expect("figures");
         (usage.living.items, usage.expired.items)

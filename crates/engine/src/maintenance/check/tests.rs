@@ -313,7 +313,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     }),
 ];
 
-/// What a repair cannot bring back: an LSN, for which it takes one that is surely not too low; the reason of a hold, a hand that was never needed, numbers that were left out.
+/// What a repair cannot bring back: an LSN, for which it takes one that is surely not too low; the reason of a hold, a cursor that was never needed, numbers that were left out.
 const NOT_BYTE_FOR_BYTE: &[&str] = &[
     "a held item has no note",
     "a number that was given would be given again",
