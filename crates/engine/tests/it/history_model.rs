@@ -404,7 +404,7 @@ impl Life {
         self.pass(RESTART_MS);
     }
 
-    /// Starts both worlds anew. The clock has gone on meanwhile, further than any time that was promised before; the model
+    /// Restarts both worlds. The clock has continued meanwhile, further than any time that was promised before; the model
     /// is told later.
     fn restart(&mut self) {
         for world in &mut self.worlds {

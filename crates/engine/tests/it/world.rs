@@ -38,7 +38,7 @@ impl World {
         World { engine, clock, archive, disk }
     }
 
-    /// Opens the store anew, as after a crash.
+    /// Reopens the store, as after a crash.
     pub(crate) fn restart(&mut self) {
         // The old engine must let go of the disk first.
         self.engine = open(&MemoryDisk::new(), &self.clock, &self.archive);

@@ -93,8 +93,7 @@ pub trait Source {
     /// Forgets a scan, finished or not.
     fn close(&mut self, scan: ScanId);
 
-    /// Returns whether an index of the collection leads to what meets the filter: then it is asked for each row of a join
-    /// anew.
+    /// Returns whether an index of the collection serves the filter: then a join looks up each row separately.
     fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> Result<bool>;
 
     /// Returns the field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if
