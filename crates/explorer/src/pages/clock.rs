@@ -131,7 +131,7 @@ fn after_acceptance(status: &ClockStatus, accepted: Time) -> String {
     }
     if status.ahead_ms > 0 && status.offset().is_noteworthy() {
         return format!(
-            "The time goes on from {at} UTC, more slowly until the system clock has caught up. The clock never goes back."
+            "Time continues from {at} UTC, more slowly until the system clock has caught up. The clock never goes back."
         );
     }
     format!("It becomes {at} UTC, and what has expired by then may be destroyed. The clock never goes back.")

@@ -179,7 +179,7 @@ impl Inspection<'_> {
                     "its definition and the rules of range {} name another defaultTtl",
                     partition.index
                 );
-                let reason = "which is right cannot be told; set defaultTtl anew";
+                let reason = "it is unknown which is right; set defaultTtl again";
                 self.book.refuse(Subject::Policy, &place, what, reason);
             }
             let schema = ContainerSchema::open(reader, &container, partition)?;
@@ -246,7 +246,7 @@ impl Inspection<'_> {
 
     fn unreadable_record(&mut self, what: &str) {
         let what = format!("the record of {what} cannot be read");
-        self.book.refuse(Subject::Catalog, CATALOG, what, "nothing else tells what it was");
+        self.book.refuse(Subject::Catalog, CATALOG, what, "it cannot be derived from other data");
     }
 
     fn belongs_to(&mut self, partition: PartitionId, role: Option<Role>) {

@@ -84,11 +84,11 @@ impl CheckedCollection {
     fn describe(&self, record: &BsonRecord) -> (String, Vec<Fault>) {
         let (id, mut faults) = (record.body.get("_id"), Vec::new());
         if id.is_none() {
-            faults.push(("it has no _id".to_owned(), "nothing else tells which it was"));
+            faults.push(("it has no _id".to_owned(), "it cannot be derived from other data"));
         }
         if OwnTtl::of_bson(record.body.view()) != record.header.ttl {
             let what = "its header has another ttl than its body".to_owned();
-            faults.push((what, "which of the two is right cannot be told"));
+            faults.push((what, "it is unknown which of the two is right"));
         }
         // A document that had expired when the index was built is rightly without an entry (T15).
         if !self.schema.partition().policy.read().is_expired(&record.header, self.now) {

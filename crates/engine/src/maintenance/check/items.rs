@@ -80,7 +80,8 @@ impl Inspection<'_> {
                 }
                 ItemState::Damaged(error) => {
                     seen.damaged += 1;
-                    let reason = "nothing else tells what it was; restore it from a backup or an export";
+                    let reason =
+                        "it cannot be derived from other data; restore it from a backup or an export";
                     self.book.refuse(
                         Subject::Item,
                         &label,

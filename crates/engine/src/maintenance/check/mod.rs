@@ -189,7 +189,7 @@ impl<'a> Inspection<'a> {
             };
             let what =
                 format!("{} and {} have one key of the unique index '{index}'", name(first), name(second));
-            let reason = "which of them is to stay cannot be told; delete one of them";
+            let reason = "it is unknown which of them to keep; delete one of them";
             self.book.refuse(Subject::Unique, &partition.label(), what, reason);
         }
         Ok(())
