@@ -1,4 +1,4 @@
-//! The figures of this front end among those of all, and what the number of an error means in them.
+//! The metrics of this front end, and the outcome that each error code counts as.
 
 use std::sync::Arc;
 use std::time::Duration;
