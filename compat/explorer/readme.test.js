@@ -58,7 +58,7 @@ describe("the README in a browser", () => {
     const left = page.getByRole("row", { name: /^tea / }).locator(".left");
     const first = await left.textContent();
     assert.match(first, /^(1 m|[3-5]\d s)$/);
-    await page.waitForFunction((before) => ![before, "dead"].includes(document.querySelector(".left").textContent), first);
+    await page.waitForFunction((before) => ![before, "expired"].includes(document.querySelector(".left").textContent), first);
   });
 
   test("moves the clock, and nothing is left", async () => {

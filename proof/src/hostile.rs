@@ -23,7 +23,7 @@ use crate::{Outcome, Setting};
 const ROOM_MIB: u64 = 128;
 /// and what may rest in cursors and transactions.
 const IDLE_MIB: u64 = 128;
-/// What the server may grow by beside: strangers' budget, connections, what was stored meanwhile, what the allocator keeps.
+/// What the server may grow by beside: the budget of unauthenticated clients, connections, what was stored meanwhile, what the allocator keeps.
 const CONSTANT_MIB: u64 = 160;
 /// How much of honest latency (p99) there may be during an attack, of that before.
 const SLOWER_MOST: f64 = 1.5;

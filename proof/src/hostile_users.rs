@@ -69,7 +69,7 @@ pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
     Ok(opened)
 }
 
-/// Guesses passwords on many connections, each made anew when the server has ended it.
+/// Guesses passwords on many connections, each reopened when the server has ended it.
 pub fn guesses(server: &Server, over: &AtomicBool) -> Result<u64> {
     let (tried, began) = (AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {

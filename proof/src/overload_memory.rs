@@ -89,7 +89,7 @@ struct Attack {
     name: &'static str,
     run: fn(&Server, &AtomicBool) -> Result<()>,
     made: AtomicU64,
-    /// Those that were neither turned away as strangers nor cut off at once: what they ask for is looked at.
+    /// Those that were neither refused as unauthenticated nor cut off at once: what they ask for is looked at.
     met: AtomicU64,
 }
 

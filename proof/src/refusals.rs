@@ -1,7 +1,7 @@
 //! The duration of a refusal reveals nothing about the secret, nor about the existence of a user.
 //!
 //! Two kinds of wrong credentials are sent in turns, so that whatever else the machine does meets both alike; then their
-//! medians are compared. What a stranger could learn in this way, a key from its beginning or the names of users, would show.
+//! medians are compared. What an unauthenticated client could learn in this way, a key from its beginning or the names of users, would show.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -177,7 +177,7 @@ pub(crate) fn with_server(report: &mut Report, build: Build, then: impl FnOnce(&
     }
 }
 
-/// Returns the Python environment with the packages that a suite locks; made anew when the lock changes. Returns its
+/// Returns the Python environment with the packages that a suite locks; rebuilt when the lock changes. Returns its
 /// interpreter.
 fn virtual_environment(suite: &str) -> Result<PathBuf> {
     let folder = paths::cache().join(format!("venv-{}", suite.replace('/', "-")));

@@ -1,5 +1,5 @@
 //! The suites of Java clients: one run of Maven each, with the figures that Surefire leaves in its reports. Packages go where
-//! Maven keeps them for everybody, below the home folder.
+//! Maven keeps them for all projects, below the home folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

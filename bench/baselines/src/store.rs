@@ -2,7 +2,7 @@
 //!
 //! `DATA` is the directory of a server that was stopped in order after it had inserted documents. Its entries, shuffled
 //! within each keyspace, are dealt out so that each commit puts as many into each keyspace as an insert does. What there
-//! is less of than documents (counters) is written anew by every commit, as inserts do.
+//! is less of than documents (counters) is rewritten by every commit, as inserts do.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -38,7 +38,7 @@
       const left = Number(countdown.dataset.expiry) - time;
       const row = countdown.closest("tr");
       if (left <= 0) {
-        countdown.querySelector(".left").textContent = "dead";
+        countdown.querySelector(".left").textContent = "expired";
         countdown.classList.add("over");
         if (row && !row.classList.contains("dying")) {
           row.classList.add("dying");

@@ -83,7 +83,7 @@ pub(crate) fn countdown(ts: u64, expiry: Option<Time>, held: bool, now: Time) ->
     let left = expiry.millis_since(now);
     let whole = expiry.millis_since(Time::from_seconds(ts)).max(left).max(1);
     html! {
-        span.countdown data-expiry=(expiry.millis()) title=(format!("dies at {} UTC", utc(expiry))) {
+        span.countdown data-expiry=(expiry.millis()) title=(format!("expires at {} UTC", utc(expiry))) {
             span.left { (span(left.div_ceil(1000))) }
             progress max=(whole) value=(left.min(whole)) aria-hidden="true" {}
         }

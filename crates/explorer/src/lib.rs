@@ -209,11 +209,11 @@ impl Explorer {
 pub fn busy(retry_after_ms: u64) -> Response<Bytes> {
     let inner = maud::html! {
         section.fault {
-            h1 { "Too much to do" }
-            p { "The server has more to do than it can. Nothing was done; load the page again in a moment." }
+            h1 { "Overloaded" }
+            p { "The server is overloaded. Nothing was changed; reload the page in a moment." }
         }
     };
-    let (status, markup) = (StatusCode::TOO_MANY_REQUESTS, layout::bare("Too much to do", &inner));
+    let (status, markup) = (StatusCode::TOO_MANY_REQUESTS, layout::bare("Overloaded", &inner));
     let mut response = Answer::Page { status, markup }.into_response();
     let seconds = HeaderValue::from(retry_after_ms.div_ceil(1000).max(1));
     response.headers_mut().insert(RETRY_AFTER, seconds);

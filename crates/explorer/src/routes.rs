@@ -106,7 +106,7 @@ const TABLE: &[Route] = &[
     page!("c/{}/{}/{}/settings", settings::show),
     page!("c/{}/{}/{}/settings/dry-run", settings::dry_run),
     form!("c/{}/{}/{}/settings/ttl", settings::apply_ttl),
-    form!("c/{}/{}/{}/settings/wishes", settings::apply_wishes),
+    form!("c/{}/{}/{}/settings/lifecycle", settings::apply_lifecycle),
     form!("c/{}/{}/{}/settings/delete", settings::delete),
     page!("c/{}/{}/{}/new", item::blank),
     form!("c/{}/{}/{}/new", item::create),

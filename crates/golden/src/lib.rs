@@ -26,7 +26,7 @@ pub struct Script {
     pub text: String,
 }
 
-/// A script as it is written anew while it runs.
+/// The transcript of a script, written while it runs.
 #[derive(Debug, Default)]
 pub struct Transcript {
     text: String,

@@ -13,7 +13,7 @@ use crate::scratch::Scratch;
 
 /// The most steps of a request before it is stopped, far beyond what any sensible request needs.
 const STEPS_MAX: u64 = 5_000_000_000;
-/// How many bytes one stage of a pipeline keeps at most, unless told otherwise.
+/// The default limit of bytes that one stage of a pipeline keeps.
 pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// The number of steps between two checks for cancellation.
 const STEPS_BETWEEN_LOOKS: u64 = 1024;

@@ -237,7 +237,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Looks at a value as at the end of a path, until `visit` says true.
+/// Visits a value as the end of a path, until `visit` returns true.
 pub fn any_leaf<'a>(value: ValueRef<'a>, arrays: Arrays, visit: Visit<'_, 'a>) -> Result<bool> {
     leaf(value, arrays, None, visit)
 }
@@ -330,7 +330,7 @@ impl PathTraversal<'_> {
         Ok(false)
     }
 
-    /// Returns an item whose position the path told.
+    /// Returns an item at a position that the path names.
     fn item<'a>(
         &mut self,
         item: ValueRef<'a>,

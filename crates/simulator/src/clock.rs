@@ -53,7 +53,7 @@ pub(crate) enum ClockRequest {
 pub(crate) enum RestartKind {
     /// The process alone: boot time goes on.
     Process,
-    /// The machine: boot time begins anew.
+    /// The machine: boot time restarts.
     Machine,
 }
 

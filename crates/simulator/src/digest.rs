@@ -1,7 +1,7 @@
 //! What must stay as it is while the code changes: every stored byte and every charge of a seed, as one number.
 //!
 //! `digests.txt` beside the crate's manifest has the numbers of some seeds. A change that moves or renames code leaves them alone; a
-//! change of what is stored or charged records them anew, and its commit says why.
+//! change of what is stored or charged records them again, and its commit says why.
 
 use storage::{Direction, KeyRange, Keyspace, Store};
 

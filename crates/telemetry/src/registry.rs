@@ -119,7 +119,7 @@ fn requests(page: &mut Page, front_ends: &[Arc<FrontEnd>]) {
     };
     let labels =
         |api, operation_metrics: &OperationMetrics| [("api", api), ("operation", operation_metrics.name)];
-    let help = "Requests that were answered, by operation and by what they came to.";
+    let help = "Answered requests, by operation and outcome.";
     let mut family = page.family("bolide_requests_total", Kind::Counter, help);
     for (api, operation_metrics) in all() {
         for (outcome, count) in operation_metrics.outcomes() {
@@ -127,13 +127,12 @@ fn requests(page: &mut Page, front_ends: &[Arc<FrontEnd>]) {
             family.sample(&[api, operation, ("outcome", outcome.name())], count);
         }
     }
-    let help = "How long the server took for them, without waiting for the client.";
+    let help = "Duration of requests, without waiting for the client.";
     let mut family = page.family("bolide_request_duration_seconds", Kind::Histogram, help);
     for (api, operation_metrics) in all() {
         family.histogram(&labels(api, operation_metrics), &operation_metrics.durations());
     }
-    let mut family =
-        page.family("bolide_request_units_total", Kind::Counter, "Request units that they cost.");
+    let mut family = page.family("bolide_request_units_total", Kind::Counter, "Request units charged.");
     for (api, operation_metrics) in all() {
         let hundredths = operation_metrics.charge_hundredths();
         family.sample(
@@ -144,7 +143,12 @@ fn requests(page: &mut Page, front_ends: &[Arc<FrontEnd>]) {
     by_api(
         page,
         front_ends,
-        &[("bolide_slow_operations_total", Kind::Counter, "Operations slower than slow-ms.", FrontEnd::slow)],
+        &[(
+            "bolide_slow_operations_total",
+            Kind::Counter,
+            "Operations that took slow-ms or longer.",
+            FrontEnd::slow,
+        )],
     );
 }
 
@@ -153,31 +157,26 @@ fn connections(page: &mut Page, front_ends: &[Arc<FrontEnd>]) {
         page,
         front_ends,
         &[
-            (
-                "bolide_connections_open",
-                Kind::Gauge,
-                "Connections that are open.",
-                FrontEnd::connections_open,
-            ),
+            ("bolide_connections_open", Kind::Gauge, "Open connections.", FrontEnd::connections_open),
             (
                 "bolide_connections_total",
                 Kind::Counter,
-                "Connections that were accepted.",
+                "Accepted connections.",
                 FrontEnd::connections_opened,
             ),
             (
                 "bolide_connections_refused_total",
                 Kind::Counter,
-                "Connections that were closed at once because there were too many.",
+                "Connections refused because there were too many.",
                 FrontEnd::connections_refused,
             ),
             (
                 "bolide_received_bytes_total",
                 Kind::Counter,
-                "Bytes that came from clients.",
+                "Bytes received from clients.",
                 FrontEnd::received_bytes,
             ),
-            ("bolide_sent_bytes_total", Kind::Counter, "Bytes that went to clients.", FrontEnd::sent_bytes),
+            ("bolide_sent_bytes_total", Kind::Counter, "Bytes sent to clients.", FrontEnd::sent_bytes),
         ],
     );
 }
@@ -197,20 +196,15 @@ fn by_api(page: &mut Page, front_ends: &[Arc<FrontEnd>], rows: &[Row]) {
 fn write_process(page: &mut Page, process: &Process) {
     let Process { resident_bytes, virtual_bytes, cpu_seconds, open_files, open_files_max, started_seconds } =
         process;
-    page.plain("process_resident_memory_bytes", Kind::Gauge, "Memory in use.", resident_bytes);
-    page.plain("process_virtual_memory_bytes", Kind::Gauge, "Memory in all.", virtual_bytes);
-    page.plain(
-        "process_cpu_seconds_total",
-        Kind::Counter,
-        "Time of processors, of users and of the system.",
-        cpu_seconds,
-    );
-    page.plain("process_open_fds", Kind::Gauge, "Files and sockets that are open.", open_files);
-    page.plain("process_max_fds", Kind::Gauge, "As many may be open.", open_files_max);
+    page.plain("process_resident_memory_bytes", Kind::Gauge, "Resident memory.", resident_bytes);
+    page.plain("process_virtual_memory_bytes", Kind::Gauge, "Virtual memory.", virtual_bytes);
+    page.plain("process_cpu_seconds_total", Kind::Counter, "Processor time, user and system.", cpu_seconds);
+    page.plain("process_open_fds", Kind::Gauge, "Open files and sockets.", open_files);
+    page.plain("process_max_fds", Kind::Gauge, "Limit of open files and sockets.", open_files_max);
     page.plain(
         "process_start_time_seconds",
         Kind::Gauge,
-        "When the process began, since 1970.",
+        "Start time of the process, since 1970.",
         started_seconds,
     );
 }

@@ -16,7 +16,7 @@ use super::imports::{Import, Imports, scan};
 use crate::paths;
 
 /// The rooms of crates from the lowest to the highest.
-const FLOORS: &[(&str, &[&str])] = &[
+pub(super) const FLOORS: &[(&str, &[&str])] = &[
     (
         "engine",
         &[
@@ -63,7 +63,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 const CIRCLES: &str = "xtask/src/tidy/circles.txt";
 
 /// The room of what is defined in the crate's root.
-const ROOT: &str = "the root";
+pub(super) const ROOT: &str = "the root";
 
 /// The rooms of a crate, and which others each of them uses.
 #[derive(Debug, Default, PartialEq, Eq)]

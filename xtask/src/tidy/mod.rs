@@ -1,8 +1,9 @@
 //! Rules about the source tree that no compiler checks: arrows between crates and inside them, file sizes, forbidden and retired words,
-//! opening comments, numbered decisions, and rows of COMPAT.md that name a test.
+//! opening comments, numbered decisions, rows of COMPAT.md that name a test, and pages that name what is there.
 
 mod floors;
 mod imports;
+mod map;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,7 @@ pub(crate) fn check(report: &mut Report) {
         arrows(&mut offences)?;
         floors::check(&mut offences)?;
         words::check(&mut offences)?;
+        map::check(&mut offences)?;
         let sources = sources(&mut offences)?;
         decisions(&mut offences);
         compat_rows(&mut offences, &test_names()?);
@@ -122,8 +124,9 @@ fn arrows(offences: &mut Vec<String>) -> Result<()> {
     let crates = paths::root().join("crates");
     for folder in folders(&crates) {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == folder) else {
-            offences
-                .push(format!("crates/{folder}: unknown to the table of crate arrows in xtask/src/tidy.rs"));
+            offences.push(format!(
+                "crates/{folder}: unknown to the table of crate arrows in xtask/src/tidy/mod.rs"
+            ));
             continue;
         };
         let manifest = fs::read_to_string(crates.join(&folder).join("Cargo.toml"))?;

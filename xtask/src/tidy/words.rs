@@ -1,14 +1,15 @@
-//! Retired words: identifiers, and words in comments and help, for which the field has other names.
+//! Retired words: identifiers, and words in comments, help and pages, for which the field has other names.
 //!
 //! Strings are not checked, except the help in [`HELP`]: texts on the wire and test data may contain any word. Nor are names of
-//! crates and files. Crates and folders that still use retired words are listed in `retired_words.txt`; the list may only
-//! shrink.
+//! crates and files, and code on pages. Crates and folders that still use retired words are listed in `retired_words.txt`; the
+//! list may only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use anyhow::Result;
 
+use super::map::prose;
 use crate::paths;
 
 /// Crates and folders that are not yet clean.
@@ -33,10 +34,13 @@ const IDENTIFIERS: &[(&str, &str)] = &[
     ("wishes", "lifecycle"),
 ];
 
-/// Words in comments and help, and what takes their place.
+/// Words in comments, help and pages, and what takes their place.
 const WORDS: &[(&str, &str)] = &[
+    ("anew", "again"),
+    ("anybody", "the actor: any client, an unauthenticated client"),
     ("belongings", "subresources"),
     ("burial", "removal"),
+    ("everybody", "the actor: every client, every user"),
     ("nobody", "the actor: no caller, no other transaction"),
     ("obituary", "expiry record"),
     ("somebody", "the actor: the caller, another process"),
@@ -57,6 +61,12 @@ pub(super) fn check(offences: &mut Vec<String>) -> Result<()> {
         sources.insert(paths::shown(&path), fs::read_to_string(path)?);
     }
     offences.extend(offences_in(&sources, &exempt.collect()));
+    for page in paths::files(&paths::root(), &["md"]) {
+        let (shown, text) = (paths::shown(&page), fs::read_to_string(&page)?);
+        offences.extend(retired_in_page(&text).into_iter().map(|(line, word, better)| {
+            format!("{shown}:{line}: '{word}' is a retired word: write {better}")
+        }));
+    }
     Ok(())
 }
 
@@ -101,6 +111,19 @@ fn retired(text: &str, is_help: bool) -> Vec<(usize, &'static str, &'static str)
                 let line = line + text[..offset].matches('\n').count();
                 found.push((line, *retired, *better));
             }
+        }
+    }
+    found
+}
+
+/// The retired words of a page outside of code, with their line and what takes their place.
+fn retired_in_page(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+    let mut found = Vec::new();
+    for (number, line) in prose(text) {
+        for part in line.split('`').step_by(2) {
+            let retired = |word: &str| WORDS.iter().find(|(retired, _)| retired.eq_ignore_ascii_case(word));
+            let words = words(part).filter_map(|(_, word)| retired(word));
+            found.extend(words.map(|(word, better)| (number, *word, *better)));
         }
     }
     found
@@ -224,6 +247,14 @@ mod tests {
         ] {
             assert_eq!(retired(text, false), [], "{text}");
         }
+    }
+
+    #[test]
+    fn words_of_pages_are_found_outside_of_code() {
+        let page = "# Nobody\n`whoever`, nobodys\n```\nwishes\n```\n| for everybody |\n";
+        let found = retired_in_page(page);
+        let found: Vec<_> = found.iter().map(|(line, word, _)| (*line, *word)).collect();
+        assert_eq!(found, [(1, "nobody"), (6, "everybody")]);
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub(crate) fn look(view: &View, owner: &Owner, number: ItemNumber) -> Result<Opt
     }
 }
 
-/// The living item of a number, with its touch: the instant of its expiry is shown.
+/// The living item of a number, with its record of a renewal: the instant of its expiry is shown.
 fn look_with<B: Body>(
     view: &View,
     number: ItemNumber,

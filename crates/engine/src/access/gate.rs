@@ -38,17 +38,17 @@ pub(crate) struct Gate {
     pub(crate) now: Time,
 }
 
-/// What lies under a name.
+/// The result of a look-up by name.
 #[derive(Debug)]
 pub(crate) enum LookupResult<B = Document> {
-    /// Nothing at all.
+    /// There is no item.
     Absent,
     /// A living item.
     Living(Record<B>),
-    /// An expired item that the purge has not reached. Only a write may look at it, to remove it.
+    /// An expired item that the purge has not reached. Only a write may see it, to remove it.
     Expired(Record<B>),
-    /// An expired item whose body cannot be read. Its name is free as that of any other (T15), but what its body has led to is not
-    /// known: it stays where it is, for the purge to set aside.
+    /// An expired item whose body cannot be read. Its name is free like that of any other (T15), but its entries are not known: it
+    /// stays as it is, for the purge to set aside.
     Damaged(Damaged),
 }
 
@@ -79,13 +79,13 @@ impl<B> LookupResult<B> {
     }
 }
 
-/// A stored item as a scan comes by it.
+/// A stored item in a scan.
 #[derive(Debug)]
 pub(crate) struct ScannedItem<B = Document> {
     pub(crate) number: ItemNumber,
     /// How many bytes are stored of it.
     pub(crate) bytes: usize,
-    /// The item if it is living; an expired one that is not purged has nothing to show.
+    /// The item if it is living; none for an expired one that is not purged.
     pub(crate) living: Option<Record<B>>,
 }
 
@@ -110,7 +110,7 @@ impl<B: Body> Iterator for ItemScan<'_, B> {
     }
 }
 
-/// The keys of the items of a partition that are behind one of them in a direction.
+/// The keys of the items of a partition that follow one of them in a direction.
 pub(crate) fn item_range(
     partition: PartitionId,
     after: Option<ItemNumber>,
@@ -169,7 +169,7 @@ impl View {
         Ok(sum)
     }
 
-    /// The living item of that number. Its touch is known only if without it the item would have expired.
+    /// The living item of that number. Its record of a renewal is read only if the item would have expired without it.
     pub(crate) fn by_number(&self, number: ItemNumber) -> Result<Option<Record>> {
         let (keyspace, key) = Key::Item(self.gate.partition, number).encode();
         match self.snapshot.get(keyspace, &key)? {
@@ -186,12 +186,12 @@ impl View {
         }
     }
 
-    /// Whether the item of an index entry lives. Mostly the entry's mark tells; else the item's header does.
+    /// Whether the item of an index entry is living. Mostly the entry's mark is enough; otherwise the item's header decides.
     pub(crate) fn is_living(&self, number: ItemNumber, mark: &Mark) -> Result<bool> {
         self.gate.is_living(&*self.snapshot, number, mark)
     }
 
-    /// Whether the item of that number lives, where no entry tells.
+    /// Whether the item of that number is living, for callers without an index entry.
     pub(crate) fn is_number_living(&self, number: ItemNumber) -> Result<bool> {
         self.gate.is_number_living(&*self.snapshot, number)
     }
@@ -254,7 +254,7 @@ impl Gate {
         ItemScan { gate: self, reader, scan, form: PhantomData }
     }
 
-    /// The item whose stored bytes these are, if it lives.
+    /// Returns the item with these stored bytes, if it is living.
     fn judge<B: Body>(
         &self,
         reader: &(impl Read + ?Sized),
@@ -270,7 +270,7 @@ impl Gate {
         Ok(Some(Record { number, header, body }))
     }
 
-    /// Whether a stored item has expired: its touch is looked up only if its header says so.
+    /// Whether a stored item has expired: its record of a renewal is looked up only if the item has expired by its header.
     fn is_expired(
         &self,
         reader: &(impl Read + ?Sized),
@@ -284,7 +284,7 @@ impl Gate {
         Ok(self.policy.is_expired(header, self.now))
     }
 
-    /// Looks an item up by its number, and its touch with it: a change has to know where it stands.
+    /// Looks up an item by its number, with its record of a renewal: a change must know its queue positions.
     pub(crate) fn by_number<B: Body>(
         &self,
         reader: &(impl Read + ?Sized),

@@ -1,16 +1,17 @@
-//! Building indexes of collections over items that are there already, and clearing away dropped ones, in bounded steps
+//! Builds indexes of collections over existing items, and removes the entries of dropped ones, in bounded steps
 //! ([`index::build`](crate::index::build)).
 //!
-//! A step is one transaction. It brings the next items, in the order of their numbers, into all indexes whose builds stand at
-//! the same place; writes keep what is in them meanwhile, and everything that is created later, so that a build ends however
-//! fast items come in. Expired items that are not purged are brought in too, but count for nothing: not in a unique index
-//! (T15), and a rule by date leaves their headers alone.
+//! A step is one transaction. It adds the next items, in the order of their numbers, to all indexes whose builds are at the same
+//! position. Meanwhile writes maintain the items that are in them, and all items created later, so that a build ends however
+//! fast items are inserted. Expired items that are not purged are added too, but have no effect: neither in a unique index
+//! (T15) nor by a date rule, which leaves their headers alone.
 //!
-//! A TTL index on a date makes the headers of living items tell the date, without touching their sequence or `_ts`: that is
-//! no write. The rule comes into force when the build is whole, under the partition's policy lock (see `gate`).
+//! The build of a TTL index on a date puts the date into the headers of living items, without a change of their sequence or
+//! `_ts`: that is not a write. The rule comes into force when the build is complete, under the partition's policy lock (see
+//! `gate`).
 //!
 //! A build that finds a duplicate, or a document that the index cannot hold, ends its index; a caller that waits for it gets the error.
-//! Steps go on after a restart, driven by the background.
+//! After a restart the background work continues the steps.
 
 use std::sync::Arc;
 
@@ -31,20 +32,20 @@ use crate::types::error::{Error, Result};
 use crate::types::index_report::IndexReport;
 use crate::types::limits::DROP_CHUNK;
 
-/// How far builds have come that a caller waits for.
+/// The progress of builds that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildProgress {
     /// Whether all of them are ready.
     pub done: bool,
-    /// Items brought in so far by the first that is not,
+    /// Items added so far by the first that is not,
     pub built: u64,
     /// of this many.
     pub total: u64,
 }
 
 impl Engine {
-    /// Does a bounded piece of the builds of a collection, at most `limit` items, and tells of those with these numbers. An
-    /// error if one of them has failed: then it is gone.
+    /// Does a bounded part of the builds of a collection, at most `limit` items, and returns the progress of those with these
+    /// numbers. An error if one of them has failed: then it is gone.
     pub fn build_indexes_step(
         &self,
         collection: &Arc<Collection>,
@@ -69,7 +70,7 @@ impl Engine {
         })
     }
 
-    /// Builds or clears away a bounded piece of one collection's indexes.
+    /// Builds or clears a bounded part of one collection's indexes.
     pub(crate) fn collection_index_step(&self, limit: usize) -> Result<IndexReport> {
         let catalog = self.catalog();
         let waiting = catalog.collections.values().filter(|collection| collection.known.get().has_work());
@@ -84,7 +85,7 @@ impl Engine {
         Ok(IndexReport { entries, more })
     }
 
-    /// One piece of work on a collection's indexes; says how many entries it touched.
+    /// Does one piece of work on a collection's indexes; returns how many entries it changed.
     fn index_work(&self, collection: &Arc<Collection>, limit: usize) -> Result<u64> {
         let list = collection.indexes();
         let is_whole =
@@ -113,7 +114,7 @@ impl Engine {
         Ok(entries)
     }
 
-    /// Lets queries use the indexes whose builds are whole, and puts their rules into force.
+    /// Lets queries use the indexes whose builds are complete, and puts their rules into force.
     fn put_into_service(&self, collection: &Arc<Collection>) -> Result<()> {
         let _change = self.changes.lock();
         let partition = &collection.partition;
@@ -130,7 +131,7 @@ impl Engine {
     }
 }
 
-/// The collection is gone, and with it everything that was to be done.
+/// The result when the collection is gone, with all pending work.
 fn forget(collection: &Collection) -> u64 {
     let mut gone = IndexList::new(&collection.definition.collation);
     gone.version = u64::MAX;
@@ -138,7 +139,7 @@ fn forget(collection: &Collection) -> u64 {
     0
 }
 
-/// What one piece of work did.
+/// The result of one piece of work.
 struct Worked {
     list: Arc<IndexList>,
     policy: Option<Policy>,
@@ -153,7 +154,7 @@ fn work(tx: &mut Transaction<'_>, collection: &Arc<Collection>, limit: usize) ->
         _ => None,
     });
     match building {
-        // What makes room does not wait for what needs it.
+        // Work that frees space does not wait for work that needs it.
         Some(build) if tx.require_free_space().is_ok() || context.schema.list().clearing.is_empty() => {
             build_step(tx, &context, build, limit)
         }
@@ -161,12 +162,12 @@ fn work(tx: &mut Transaction<'_>, collection: &Arc<Collection>, limit: usize) ->
     }
 }
 
-/// The indexes whose builds stand at the same place.
+/// The indexes whose builds are at the same position.
 fn is_in_step(index: &CollectionIndex, build: Build) -> bool {
     matches!(index.state, IndexState::Building(other) if (other.through, other.until) == (build.through, build.until))
 }
 
-/// Brings the next items into the indexes of a build, or ends them if one cannot hold an item.
+/// Adds the next items to the indexes of a build, or ends the builds if an index cannot hold an item.
 fn build_step(
     tx: &mut Transaction<'_>,
     context: &CollectionContext,
@@ -193,7 +194,7 @@ fn build_step(
             list.indexes.retain(|index| !numbers.contains(&index.number));
             list.clearing.extend(&numbers);
             list.store(tx, id);
-            // Their rules were never in force, so no item shows when they go.
+            // Their rules were never in force, so removing them changes no item's expiry.
             let changes: Vec<Change> = numbers.iter().map(|&id| Change::DropRule { id }).collect();
             let policy = Some(change_policy(tx, id, &changes)?);
             Ok(Worked { list: Arc::new(list), policy, entries: 0, failed: Some((numbers, error)) })
@@ -203,7 +204,7 @@ fn build_step(
 }
 
 impl CollectionContext {
-    /// Brings one stored item into some indexes; returns how many entries it has there.
+    /// Adds one stored item to some indexes; returns how many entries it has there.
     fn bring_in(&self, tx: &mut Transaction<'_>, record: &BsonRecord, numbers: &[u32]) -> Result<usize> {
         let (list, was_in) = (self.schema.list(), |index: &CollectionIndex| index.has(record.number));
         let is_in = |index: &CollectionIndex| was_in(index) || numbers.contains(&index.number);
@@ -237,7 +238,7 @@ impl CollectionContext {
     }
 }
 
-/// The error about a hidden item that an index cannot hold: what is in the item is not told (T14).
+/// The error about a hidden item that an index cannot hold: it does not reveal the item's content (T14).
 fn without_contents(error: Error) -> Error {
     match error {
         Error::Language(error) => Error::Language(mql::Error::new(
@@ -266,7 +267,7 @@ fn put_into_service(
     Ok((Arc::new(list), policy))
 }
 
-/// The change that puts the rule of a TTL index into force.
+/// Returns the change that puts the rule of a TTL index into force.
 pub(super) fn rule_in_force(index: &CollectionIndex) -> Option<Change> {
     match index.spec.ttl_rule()? {
         TtlRule::Field { seconds } => {
@@ -276,7 +277,7 @@ pub(super) fn rule_in_force(index: &CollectionIndex) -> Option<Change> {
     }
 }
 
-/// Removes the next entries of the first index that is to be cleared away.
+/// Removes the next entries of the first dropped index.
 fn clear_step(tx: &mut Transaction<'_>, context: &CollectionContext, limit: usize) -> Result<Worked> {
     let mut list = (**context.schema.list()).clone();
     let Some(&number) = list.clearing.first() else {

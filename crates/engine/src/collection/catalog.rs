@@ -1,6 +1,6 @@
-//! Databases and collections of the MongoDB API: looking them up, making, renaming and dropping them.
+//! Databases and collections of the MongoDB API: looks them up, creates, renames and drops them.
 //!
-//! A database comes into being with its first collection and goes with its last, unless it was made by itself.
+//! A database is created with its first collection and removed with its last, unless it was created explicitly.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::types::events::Events;
 use crate::types::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
 use crate::types::throughput::Throughput;
 
-/// What becomes of a collection that has the name which another is to get.
+/// What happens to a collection whose name another one is to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameHolder {
     /// It keeps its name, and the other one is refused.
@@ -42,7 +42,7 @@ enum NameHolder {
     Bequeaths,
 }
 
-/// A database on its way out, with what is known before the transaction that drops it.
+/// A database that is being dropped, with what is known before the transaction.
 pub(crate) struct DoomedDatabase {
     database: Arc<Database>,
     watched: bool,
@@ -51,7 +51,7 @@ pub(crate) struct DoomedDatabase {
 }
 
 impl DoomedDatabase {
-    /// Drops it with all its collections; those that are still told of remain as retired ones.
+    /// Drops it with all its collections; those with a feed that can still be read remain as retired ones.
     pub(crate) fn drop(&self, tx: &mut Transaction<'_>, events: &mut Events) -> Result<Vec<Arc<Retired>>> {
         let mut retired = Vec::new();
         for (collection, watched) in &self.collections {
@@ -103,7 +103,7 @@ impl Engine {
 
 /// Changes. Each call returns when the change is durable.
 impl Engine {
-    /// Makes a database that stays when it has no collection.
+    /// Creates a database that stays when it has no collection.
     pub fn create_collection_database(
         &self,
         name: &str,
@@ -153,7 +153,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// What must be known of a database to drop it. The caller holds the lock of changes.
+    /// Returns what must be known of a database to drop it. The caller holds the lock of changes.
     pub(crate) fn doomed(&self, database: Arc<Database>) -> Result<DoomedDatabase> {
         let mut collections = Vec::new();
         for collection in self.collections(&database.name) {
@@ -185,7 +185,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a collection, and its database if there is none.
+    /// Creates a collection, and its database if it does not exist.
     pub fn create_collection(
         &self,
         database: &str,
@@ -238,7 +238,7 @@ impl Engine {
         Ok(collection)
     }
 
-    /// Removes a collection. Its items are gone at once; their bytes go in the background.
+    /// Removes a collection. Its items are gone at once; their bytes are removed in the background.
     pub fn drop_collection(&self, collection: &Collection) -> Result<()> {
         self.settle(&Owner::Collection(self.current(collection)?))?;
         let _change = self.changes.lock();
@@ -313,12 +313,12 @@ impl Engine {
         let (before, gone) = (Arc::clone(&current), emptied.clone());
         let into_watched = self.is_watched(&database, &name)?;
         let watched = into_watched || self.is_watched(&current.database, &current.name)?;
-        // What comes into sight is told from here on. Readers wait meanwhile: see `gate`.
+        // From here on the feed has the collection's events. Readers wait meanwhile: see `gate`.
         let mut policy_in_force = current.partition.policy.write();
         let begins = into_watched && !watch::keeps_feed(&policy_in_force);
         let replaced = target.as_ref().filter(|_| item_owner == NameHolder::Bequeaths);
         let replaced = replaced.map(|target| target.partition.policy.read().lifecycle.clone());
-        let settings = wishes_by_name(&policy_in_force.lifecycle, begins, replaced);
+        let settings = settings_by_name(&policy_in_force.lifecycle, begins, replaced);
         let opens = settings.deletion_record && !policy_in_force.lifecycle.deletion_record;
         let change = (settings != policy_in_force.lifecycle).then_some([Change::Lifecycle(settings)]);
         let (owner, renamed, retired, policy) = self.change(move |tx| {
@@ -480,7 +480,7 @@ fn take_out(
     Ok(None)
 }
 
-/// Tells watchers what happened to a collection.
+/// Logs an event of a collection for its watches.
 fn log(tx: &mut Transaction<'_>, collection: &Collection, sequence: Sequence, change: CatalogChange) {
     let position = Position::of_change(tx.trusted_time(), sequence);
     let (database, name) = (collection.database.clone(), collection.name.clone());
@@ -488,7 +488,7 @@ fn log(tx: &mut Transaction<'_>, collection: &Collection, sequence: Sequence, ch
     watch::record(tx, &LogEntry { position, change, database, name, partition });
 }
 
-/// Which characters a name may have is the front end's business.
+/// The front end decides which characters a name may have.
 fn check_name(what: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid(format!("A {what} must have a name.")));
@@ -500,8 +500,9 @@ fn check_name(what: &'static str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is wished for a collection once it has its new name: a feed if that begins there, and what the one before leaves to it.
-fn wishes_by_name(own: &Lifecycle, begins: bool, replaced: Option<Lifecycle>) -> Lifecycle {
+/// Returns the lifecycle settings of a collection with its new name: a feed if that begins there, and what it inherits from the
+/// collection that had the name.
+fn settings_by_name(own: &Lifecycle, begins: bool, replaced: Option<Lifecycle>) -> Lifecycle {
     let mut settings = own.clone();
     if begins {
         settings.history_minutes = Some(WATCH_MINUTES);

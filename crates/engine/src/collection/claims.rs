@@ -1,6 +1,6 @@
-//! Which documents the open transactions have written. Of two that write the same one, the second conflicts at once: it could
-//! not commit after the first anyway. Writes outside of transactions claim nothing. Their callers may ask here first, and wait
-//! until the transaction has ended; a write that does not wait wins over a transaction that is open.
+//! The documents that open transactions have written. If two transactions write the same document, the second conflicts at
+//! once: it could not commit after the first anyway. Writes outside of transactions claim nothing. Their callers may check
+//! here first, and wait until the transaction has ended; a write that does not wait wins over an open transaction.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(super) enum Claim {
     Item(PartitionId, ItemNumber),
 }
 
-/// What is called when the transaction that holds a claim has ended.
+/// The callback for the end of the transaction that holds a claim.
 type Callback = Box<dyn FnOnce() + Send>;
 
 /// Claims of all open transactions.
 #[derive(Default)]
 pub(crate) struct Claims {
     held: Mutex<Held>,
-    /// How many there are, for writes that ask without a lock whether there is any.
+    /// The number of claims, for writes that check without a lock whether there are any.
     count: AtomicUsize,
 }
 
@@ -36,7 +36,7 @@ struct Held {
     last_claimant: u64,
     by_document: HashMap<Claim, u64>,
     last_waiter: u64,
-    /// What is called at the end of which transaction, by the number of the waiter.
+    /// The callbacks for the ends of transactions, by the number of the waiter.
     waiting: HashMap<u64, BTreeMap<u64, Callback>>,
 }
 
@@ -51,8 +51,8 @@ impl Claims {
         self.held.lock().by_document.contains_key(claim)
     }
 
-    /// Has `ring` called when the transaction that has written the document ends; none, and nothing is called, if there is no
-    /// such transaction.
+    /// Calls `ring` when the transaction that has written the document ends. Returns none, and calls nothing, if there is no such
+    /// transaction.
     pub(super) fn when_released(self: &Arc<Self>, claim: &Claim, ring: Callback) -> Option<ReleaseWait> {
         let mut held = self.held.lock();
         let holder = held.by_document.get(claim).copied()?;
@@ -63,7 +63,7 @@ impl Claims {
     }
 }
 
-/// A wait for the end of a transaction. Dropping this ends the wait: nothing is called any more, and nothing is kept.
+/// A wait for the end of a transaction. Dropping it ends the wait without a call.
 pub struct ReleaseWait {
     claims: Arc<Claims>,
     holder: u64,
@@ -79,7 +79,7 @@ impl Drop for ReleaseWait {
     }
 }
 
-/// One transaction among them. What it holds is free when it is dropped.
+/// One transaction. Dropping it releases its claims.
 pub(super) struct Claimant {
     claims: Arc<Claims>,
     number: u64,

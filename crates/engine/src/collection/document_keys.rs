@@ -16,7 +16,7 @@ use crate::types::limits::DOCUMENT_KEYS_BYTES_MAX;
 /// The keys that a document has in each index, extracted for one version of the list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DocumentKeys {
-    /// None if they have to be extracted yet.
+    /// None if they are not extracted yet.
     version: Option<u64>,
     /// Number of the index and what the document has in it, in the order of numbers.
     by_index: Vec<(u32, Entries)>,
@@ -51,9 +51,9 @@ impl DocumentKeys {
         Ok(DocumentKeys { version: Some(list.version), by_index, unfit: Vec::new() })
     }
 
-    /// Extracts the keys that a stored document has. It has none in an index that cannot hold it: only documents that had
-    /// expired when the index was built are stored in spite of that (T15). The sum is not bounded, since it was when the
-    /// document was written, and an expired document must not stop the build of another index.
+    /// Extracts the keys of a stored document. It has none in an index that cannot hold it: only documents that had expired when the
+    /// index was built are stored in spite of that (T15). Their total is not bounded here: it was when the document was written,
+    /// and an expired document must not stop the build of another index.
     pub(super) fn stored(
         list: &IndexList,
         document: &RawDocument,
@@ -76,13 +76,13 @@ impl DocumentKeys {
         &self.unfit
     }
 
-    /// Extracts the keys of a document before its transaction, for all indexes that are known. What cannot be extracted is
-    /// left to the transaction: it knows whether the index is still there.
+    /// Extracts the keys of a document before its transaction, for all known indexes. Keys that cannot be extracted are left to
+    /// the transaction, which knows whether the index still exists.
     pub(super) fn ahead(list: &IndexList, document: &RawDocument) -> DocumentKeys {
         DocumentKeys::extract(list, document, |_| true).unwrap_or_default()
     }
 
-    /// The same if they were extracted for this version of the list, else anew.
+    /// Returns the same keys if they were extracted for this version of the list, else extracts them again.
     pub(super) fn current(
         self,
         list: &IndexList,

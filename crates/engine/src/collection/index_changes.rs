@@ -1,4 +1,4 @@
-//! Making, dropping and changing indexes: one commit each, whatever the number of items; builds follow in steps.
+//! Creates, drops and changes indexes: one commit each, whatever the number of items; builds follow in steps.
 //!
 //! A TTL index on `_ts` has no entries: it is the collection's `D` (T26). A TTL index on another field is an ordinary index
 //! with a rule by date (T27).
@@ -31,8 +31,8 @@ impl Engine {
         self.create_indexes_with(collection, specs, Consent::NotGiven)
     }
 
-    /// Makes indexes, and says their numbers. One that is there already is told as it is. Those of a collection with items
-    /// are built in steps, by a caller of [`build_indexes_step`](Engine::build_indexes_step) or by the background.
+    /// Creates indexes and returns their numbers; an existing one is returned as it is. Indexes of a collection with items
+    /// are built in steps, by a caller of [`build_indexes_step`](Engine::build_indexes_step) or in the background.
     pub fn create_indexes_with(
         &self,
         collection: &Arc<Collection>,
@@ -46,8 +46,8 @@ impl Engine {
         })
     }
 
-    /// Makes a list the whole of a collection's indexes, beside that on `_id`, and says their numbers. Those that are in it
-    /// as they are stay. All or nothing; builds follow as they do for [`create_indexes_with`](Engine::create_indexes_with).
+    /// Replaces all indexes of a collection, except that on `_id`, by a list and returns their numbers. Indexes that are in the list
+    /// unchanged stay. All or nothing; builds follow as they do for [`create_indexes_with`](Engine::create_indexes_with).
     pub fn replace_indexes(
         &self,
         collection: &Arc<Collection>,
@@ -88,8 +88,8 @@ impl Engine {
         self.change_index_with(collection, number, spec, Consent::NotGiven)
     }
 
-    /// Gives an index another specification of the same key: hidden or not, another number of seconds. Says its number, which
-    /// is another one if it is to be built anew, because it has become a TTL index.
+    /// Gives an index another specification of the same key: hidden or not, another number of seconds. Returns its number, which
+    /// is a new one if the index has become a TTL index and must be built again.
     pub fn change_index_with(
         &self,
         collection: &Arc<Collection>,
@@ -123,7 +123,7 @@ impl Engine {
         })
     }
 
-    /// Changes the list of indexes and the rules that hang on it, in one commit.
+    /// Changes the list of indexes and the rules that depend on it, in one commit.
     fn change_indexes<R: Send + 'static>(
         &self,
         collection: &Arc<Collection>,
@@ -156,7 +156,7 @@ impl Engine {
     }
 }
 
-/// The number of the very index that is asked for, if it is there; an error if it cannot stand beside those that are.
+/// Returns the number of exactly this index, if it exists; an error if it conflicts with an existing one.
 fn existing(list: &IndexList, spec: &IndexSpec) -> Result<Option<u32>> {
     let mut found = None;
     for index in list.iter() {
@@ -169,7 +169,7 @@ fn existing(list: &IndexList, spec: &IndexSpec) -> Result<Option<u32>> {
     Ok(found)
 }
 
-/// Adds those indexes to the list that are not there; the numbers of all of them.
+/// Adds the missing indexes to the list; returns the numbers of all of them.
 fn add_all(
     tx: &Transaction<'_>,
     partition: PartitionId,
@@ -184,7 +184,7 @@ fn add_all(
     specs.into_iter().map(add_missing).collect()
 }
 
-/// Adds an index to the list, and to `changes` what it means for the rules.
+/// Adds an index to the list, and the change of the rules that follows to `changes`.
 fn add(
     tx: &Transaction<'_>,
     partition: PartitionId,
@@ -202,7 +202,7 @@ fn add(
     let state = if total == 0 || spec.is_collection_ttl() {
         IndexState::Ready
     } else {
-        // Its build will need it. Who is told that there is none must not find the index, and its deaths, later on.
+        // Its build will need the space. A caller that gets this error must not find the index, and its expiries, later on.
         tx.require_free_space()?;
         // Whatever is created from now on has a higher number.
         let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
@@ -223,7 +223,7 @@ fn add(
     Ok(list.last)
 }
 
-/// Takes an index off the list, and adds to `changes` what that means for the rules.
+/// Removes an index from the list, and adds the change of the rules that follows to `changes`.
 fn remove(list: &mut IndexList, index: &CollectionIndex, changes: &mut Vec<Change>) {
     list.indexes.retain(|other| other.number != index.number);
     if index.has_entries() {

@@ -1,14 +1,14 @@
 //! Collections: containers of BSON items, for the MongoDB API.
 //!
 //! A collection is a container with one physical partition, whose items are found by `_id`, by number in the order of their
-//! creation, and through the indexes that the user made. Header, queues, counters, feed, gate and purge are those of every
-//! container; what differs is in here: what leads to an item, and how it is written.
+//! creation, and through the indexes that users created. Header, queues, counters, feed, gate and purge are those of every
+//! container; this folder has what differs: the entries that lead to an item, and how it is written.
 //!
 //! Reads go through a [`Reading`]: one snapshot and one `now` over as many collections as a request names. Writes are
-//! functions ([`Engine::modify`](crate::Engine::modify)) that see the living item inside the store's transaction and say what
-//! becomes of it, so that there is nothing to retry and no window in which it could expire between the look and the write.
+//! functions ([`Engine::modify`](crate::Engine::modify)) that see the living item inside the store's transaction and decide what
+//! becomes of it, so there is nothing to retry and no window in which it could expire between the read and the write.
 //!
-//! Nothing here knows filters, updates or commands: those are the front end's, and come in as functions and documents.
+//! This folder knows no filters, updates or commands: those belong to the front end, which passes functions and documents.
 
 mod build;
 mod catalog;

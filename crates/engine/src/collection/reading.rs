@@ -1,6 +1,7 @@
 //! Reading collections: one snapshot and one `now` over as many of them as a request names (T16).
 //!
-//! What leaves a reading has passed the gate. Each request opens its own, so that what has expired since the last one is not seen.
+//! Every item from a reading has passed the gate. Each request opens its own reading, so that it does not see what has expired
+//! since the last one.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,13 +44,13 @@ pub struct Reading<'a> {
     aside: Aside,
 }
 
-/// How work is done that turns out long: other work may be waiting on the reader's thread.
+/// Runs work that turns out long: other work may be waiting for the reader's thread.
 pub type Aside = fn(&mut dyn FnMut());
 
-/// How many entries are looked at before the work counts as long. Expired ones may be many.
+/// The number of entries that may be examined before the work counts as long. Many of them may have expired.
 const FEW_ENTRIES: usize = 256;
 
-/// What of the living a reading has come by: what it is charged for.
+/// The living items and entries that a reading has examined: what it is charged for.
 #[derive(Default)]
 struct Touched {
     entries: AtomicU64,
@@ -74,7 +75,7 @@ impl Engine {
     /// Opens collections for reading, all at one snapshot and one `now`.
     pub fn reading(&self, collections: &[&Arc<Collection>]) -> Result<Reading<'static>> {
         let mut partitions: Vec<_> = collections.iter().map(|it| Arc::clone(&it.partition)).collect();
-        // One order of locks for all, and none twice.
+        // All callers lock in the same order, and no lock twice.
         partitions.sort_by_key(|partition| partition.id);
         partitions.dedup_by_key(|partition| partition.id);
         let views = View::open_all(&*self.store, &partitions)?;
@@ -104,20 +105,20 @@ impl<'a> Reading<'a> {
         Reading { source, gates, indexes, now, sequence, touched: Touched::default(), aside: |work| work() }
     }
 
-    /// The same; what turns out long is done aside.
+    /// The same, with long work run by `aside`.
     #[must_use]
     pub fn stepping_aside(self, aside: Aside) -> Reading<'a> {
         Reading { aside, ..self }
     }
 
-    /// Does work that has turned out long, aside.
+    /// Runs long work, so that other work need not wait for the thread.
     pub(crate) fn aside(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let mut outcome = Ok(());
         (self.aside)(&mut || outcome = work());
         outcome
     }
 
-    /// Takes entries until one says that it was the last: few of them here, the others aside.
+    /// Takes entries until `take` reports the last one; beyond the first few the work counts as long.
     fn each_entry<T>(
         &self,
         mut entries: impl Iterator<Item = Result<T>>,
@@ -139,8 +140,8 @@ impl<'a> Reading<'a> {
         outcome.map(drop)
     }
 
-    /// Notes that the caller relies on an item of this reading: if it expires before a transaction commits that was shown it, the
-    /// transaction conflicts (T16). Outside of transactions nothing follows from it.
+    /// Notes that the caller relies on an item of this reading: if it expires before the transaction that has read it commits, the
+    /// transaction conflicts (T16). Outside of transactions this has no effect.
     pub fn rely_on(&self, collection: &Collection, number: ItemNumber) -> Result<()> {
         match &self.source {
             Source::Snapshot(_) => Ok(()),
@@ -158,7 +159,7 @@ impl<'a> Reading<'a> {
         self.sequence
     }
 
-    /// What it has come by so far; expired items are not counted (T21).
+    /// What it has examined so far; expired items are not counted (T21).
     pub fn metrics(&self) -> QueryMetrics {
         QueryMetrics {
             index_entries: self.touched.entries.load(Ordering::Relaxed),
@@ -236,7 +237,7 @@ impl<'a> Reading<'a> {
         Ok(all)
     }
 
-    /// The sequence behind which [`changes`](Reading::changes) tells what comes after this reading.
+    /// The sequence after which [`changes`](Reading::changes) returns what comes after this reading.
     pub fn last_change(&self) -> Sequence {
         events::last_of_commit(self.sequence)
     }
@@ -269,8 +270,8 @@ impl<'a> Reading<'a> {
         Ok(hits.into_iter().map(|(hit, _)| hit).collect())
     }
 
-    /// The same for a reader that wants the items, too. An entry on `_id` does not say whether its item lives, so the item has
-    /// to be looked at: then it comes with the entry and need not be looked up again.
+    /// The same for a reader that needs the items, too. An entry on `_id` does not show whether its item is living, so the item has
+    /// to be read: then it comes with the entry and need not be looked up again.
     pub fn index_with_items(
         &self,
         collection: &Collection,
@@ -288,7 +289,7 @@ impl<'a> Reading<'a> {
         self.hits(collection, number, (span, after), direction, max_hits, load)
     }
 
-    /// Living entries, with what `look` gives of the items that have to be looked at.
+    /// Living entries, with the result of `look` for the items that have to be read.
     fn hits<T>(
         &self,
         collection: &Collection,
@@ -335,7 +336,7 @@ impl<'a> Reading<'a> {
         Ok(&self.gates[self.place(collection)?])
     }
 
-    /// Where the collection stands among those that are read.
+    /// The position of the collection among those that are read.
     fn place(&self, collection: &Collection) -> Result<usize> {
         let id = collection.partition.id;
         let place = self.gates.iter().position(|gate| gate.partition == id);
@@ -349,7 +350,7 @@ fn enough(is_enough: bool) -> ControlFlow<()> {
     if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Where the entries of an index lie: those on `_id` in `Id`, where the item's number is the value, all others in `Index`.
+/// Where the entries of an index are: those on `_id` in `Id`, where the item's number is the value, all others in `Index`.
 struct EntryRange {
     keyspace: Keyspace,
     prefix: Vec<u8>,
@@ -386,7 +387,7 @@ impl EntryRange {
         }
     }
 
-    /// An entry, and what it says of its item's expiry, if it does.
+    /// An entry, and its mark, if it has one.
     fn read(&self, (key, value): (Bytes, Bytes)) -> Result<(Hit, Option<Mark>)> {
         let at = self.prefix.len();
         if self.keyspace == Keyspace::Id {

@@ -1,11 +1,11 @@
-//! What a transaction relies on besides the items that it writes: those that it was shown.
+//! What a transaction relies on besides the items that it writes: the items that it has read.
 //!
-//! If one of them dies before the commit, what was written because of it must not be (T16): the transaction conflicts. That
-//! another writer changes or deletes such an item is no conflict, as ever under snapshot isolation.
+//! If one of them expires before the commit, what was written because of it must not be committed (T16): the transaction
+//! conflicts. A change or deletion of such an item by another writer is no conflict, as usual under snapshot isolation.
 //!
 //! Not every item is remembered, as there may be millions: for each partition it is enough to know by which rules its items
-//! were judged and when the first of them dies. Other rules at the commit are a conflict too, because then it is unknown which
-//! of the items they have killed.
+//! were judged and when the first of them expires. Other rules at the commit are a conflict too, because then it is unknown
+//! which of the items they have expired.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::expiry::header::Header;
 use crate::keys::PartitionId;
 use crate::types::error::{Error, Result};
 
-/// The items that a transaction was shown.
+/// The items that a transaction has read.
 #[derive(Debug, Default)]
 pub(super) struct Reliance {
     partitions: Mutex<BTreeMap<PartitionId, Relied>>,
@@ -31,12 +31,12 @@ pub(super) struct Reliance {
 struct Relied {
     namespace: String,
     policy: Arc<Policy>,
-    /// When the first of them dies.
+    /// When the first of them expires.
     expiry: Option<Time>,
 }
 
 impl Reliance {
-    /// An item was shown that lives by the rules of this gate.
+    /// Notes the read of an item that is living by the rules of this gate.
     pub(super) fn note(&self, collection: &Collection, gate: &Gate, header: &Header) {
         let mut partitions = self.partitions.lock();
         let relied = partitions.entry(gate.partition).or_insert_with(|| Relied {
@@ -48,12 +48,12 @@ impl Reliance {
         relied.expiry = relied.expiry.into_iter().chain(expiry).min();
     }
 
-    /// Where the items lie.
+    /// The partition of the items.
     pub(super) fn partitions(&self) -> Vec<PartitionId> {
         self.partitions.lock().keys().copied().collect()
     }
 
-    /// A conflict if one of the items may have died.
+    /// Returns a conflict if one of the items may have expired.
     pub(super) fn check(&self, tx: &Transaction<'_>) -> Result<()> {
         for (partition, relied) in &*self.partitions.lock() {
             let gate = match Gate::for_write(tx, *partition) {

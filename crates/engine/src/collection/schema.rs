@@ -1,5 +1,5 @@
-//! What a collection makes of its documents: an `_id`, keys in the indexes that users made, dates by which TTL indexes make
-//! them expire.
+//! How a collection stores its documents: an `_id`, keys in the indexes that users created, dates by which TTL indexes expire
+//! them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::write::schema::{ItemSchema, NewVersion};
 /// A collection with its indexes.
 pub(crate) struct CollectionSchema {
     source: CollectionSource,
-    /// What is new about indexes, by number: that they are multikey, that they have cut keys.
+    /// Changes of indexes, by number: that they are multikey, that they have cut keys.
     noted: RefCell<BTreeMap<u32, (bool, bool)>>,
 }
 
@@ -128,7 +128,7 @@ impl CollectionSchema {
         Some(keys.entries(self.partition().id, list, record.number, |_| true))
     }
 
-    /// Notes what is new about indexes that a document comes into.
+    /// Notes changes of the indexes to which a document is added.
     pub(super) fn note_traits(&self, keys: &DocumentKeys) {
         let mut noted = self.noted.borrow_mut();
         for (number, entries) in keys.iter() {
@@ -194,7 +194,7 @@ impl ItemSchema for CollectionSchema {
         body: &RawDocument,
         old: Option<&BsonRecord>,
     ) -> Result<DocumentKeys> {
-        // A new document is in all indexes, also in those that are being built.
+        // A new document is in all indexes, including those that are being built.
         extracted.current(self.list(), body, |index| old.is_none_or(|old| index.has(old.number)))
     }
 

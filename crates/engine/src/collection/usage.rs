@@ -1,8 +1,8 @@
 //! How much the indexes of a collection hold.
 //!
-//! No counter is kept for it: one more entry for each index with every write would cost more than the figure is worth. It is
-//! told from living items, so that it does not show whether the purge has run: exact for a small collection, an estimate
-//! from the oldest and the newest items for a large one.
+//! There is no counter for it: one more entry for each index with every write would cost more than the figure is worth. It is
+//! computed from living items, so that it does not reveal whether the purge has run: exactly for a small collection, and as an
+//! estimate from the oldest and the newest items for a large one.
 
 use mql::Context;
 use storage::Direction;
@@ -12,7 +12,7 @@ use crate::catalog::collection_indexes::{CollectionIndex, ID_INDEX};
 use crate::types::error::Result;
 use crate::types::limits::INDEX_USAGE_ITEMS;
 
-/// The bytes that are looked at for the figures, at most.
+/// The most bytes that are read for the figures.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What an entry has beside its key: the index, the item, and a mark.
 const ENTRY_BYTES: u64 = 4 + 8 + 9;
@@ -29,7 +29,7 @@ pub struct IndexUsage {
 }
 
 impl Reading<'_> {
-    /// How much each index holds, in the order of [`indexes`](Reading::indexes).
+    /// Returns how much each index holds, in the order of [`indexes`](Reading::indexes).
     pub fn index_usage(&self, collection: &Collection) -> Result<Vec<IndexUsage>> {
         let living = self.usage(collection)?.living.items;
         let sample = self.sample(collection, living)?;
@@ -37,7 +37,7 @@ impl Reading<'_> {
         list.iter().map(|index| usage(collection, index, &sample, living)).collect()
     }
 
-    /// All items if they are few, else the oldest and the newest.
+    /// Returns all items if they are few, else the oldest and the newest.
     fn sample(&self, collection: &Collection, living: u64) -> Result<Vec<Found>> {
         let walk = |direction, items, bytes| self.natural(collection, None, direction, items, bytes);
         if living <= INDEX_USAGE_ITEMS as u64 {

@@ -1,21 +1,21 @@
 //! Transactions over several documents: a private draft of the store, and its commit.
 //!
 //! A [`Workspace`] has one snapshot and one `now` (T16). Its writes run through the same functions as all others, over a draft
-//! that only it sees ([`storage::Scratch`]): it reads its own writes, and its unique keys, ids and rules are checked as it
-//! goes. What it has come to is then written in one transaction of the store:
+//! that only it sees ([`storage::Scratch`]): it reads its own writes, and its unique keys, ids and rules are checked with
+//! each write. The commit writes the result in one transaction of the store:
 //!
 //! ```text
 //!   draft:   item 7: x -> y -> z     item 9: deleted     new: a, b -> c
-//!   commit:  7 and 9 must be alive and at the versions that the snapshot has, else conflict;
-//!            what else it was shown must be alive (`reliance`)
+//!   commit:  7 and 9 must be living and at the versions that the snapshot has, else conflict;
+//!            other items that it has read must be living (`reliance`)
 //!            9 deleted, 7 becomes z, a and c inserted
 //! ```
 //!
 //! Only the last version of each item is written. Those versions were checked against each other in the draft, so that at the
-//! commit a key counts as taken only by items that the workspace has not touched; another write has taken it meanwhile,
-//! which is a conflict like any other: run again, the transaction will learn that the key is taken.
+//! commit a key counts as taken only by items that the workspace has not written: another write has taken it meanwhile,
+//! which is a conflict like any other. When the transaction is retried, it finds that the key is taken.
 //!
-//! Numbers and sequences of a draft mean nothing outside of it: what is new gets its own with the commit.
+//! Numbers and sequences of a draft have no meaning outside of it: new items get theirs with the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,24 +43,24 @@ use crate::types::events::Events;
 use crate::types::limits::WORKSPACE_BYTES_MAX;
 use crate::write::schema::ItemSchema as _;
 
-/// A transaction in the making. Dropping it leaves no trace.
+/// An open transaction. Dropping it discards it.
 pub struct Workspace {
     draft: Scratch,
     now: Time,
     sequence: u64,
     touched: BTreeMap<PartitionId, Touched>,
-    /// What it was shown.
+    /// What it has read.
     reliance: Reliance,
     claimant: Claimant,
 }
 
-/// What a workspace has done to one collection.
+/// The writes of a workspace in one collection.
 struct Touched {
     collection: Arc<Collection>,
     items: BTreeMap<ItemNumber, Pending>,
 }
 
-/// What a workspace has done to one item.
+/// The writes of a workspace to one item.
 struct Pending {
     /// The version that the snapshot has; none if the item is new.
     base: Option<Sequence>,
@@ -70,7 +70,7 @@ struct Pending {
     manner: Manner,
 }
 
-/// What a workspace has come to.
+/// The result of a workspace.
 struct Outcome {
     touched: BTreeMap<PartitionId, Touched>,
     reliance: Reliance,
@@ -91,9 +91,9 @@ impl Engine {
         Ok(Workspace { draft, now: clock.now, sequence, touched, reliance, claimant })
     }
 
-    /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
-    /// went or expired since it began. With a receipt, a commit that was made already is told as made. Returns where the commit
-    /// stands in the feeds of all versions, if it has written anything now.
+    /// Commits a workspace, all or nothing. [`Error::Conflict`] if something that it relies on was changed, deleted or has expired
+    /// since it began. With a receipt, a commit that was already made succeeds again. Returns the position of the commit in the
+    /// feeds of all versions, if it has written anything now.
     pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<Option<Position>>> {
         let Outcome { touched, reliance, claimant } = match workspace.outcome() {
             Ok(outcome) => outcome,
@@ -130,7 +130,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether open transactions have written anything at all. Costs next to nothing.
+    /// Whether open transactions have written anything at all. Cheap.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
     }
@@ -140,9 +140,9 @@ impl Engine {
         self.claims.holds(&claim_of(collection, target))
     }
 
-    /// Has `ring` called when the open transaction that has written the target ends, by a commit or without, unless the answer
-    /// is dropped before. None, and nothing is called, if there is no such transaction. A transaction may come between this
-    /// answer and a write: then that write wins, and the transaction conflicts.
+    /// Calls `ring` when the open transaction that has written the target ends, with a commit or without, unless the result is
+    /// dropped before. Returns none, and calls nothing, if there is no such transaction. A transaction may come between this
+    /// call and a write: then the write wins, and the transaction conflicts.
     pub fn when_released(
         &self,
         collection: &Collection,
@@ -196,7 +196,7 @@ impl Workspace {
         Ok(Gate { partition, policy, now: self.now })
     }
 
-    /// Remembers that it was shown an item. What it has written itself is checked anyway, or is new.
+    /// Notes that it has read an item. Items that it has written are checked anyway, or are new.
     pub(super) fn rely_on(&self, collection: &Collection, gate: &Gate, number: ItemNumber) -> Result<()> {
         let written = self.touched.get(&gate.partition);
         if written.is_some_and(|touched| touched.items.contains_key(&number)) {
@@ -233,7 +233,7 @@ impl Workspace {
         Ok(modified)
     }
 
-    /// Inserts a document, within the transaction, and tells what it cost.
+    /// Inserts a document, within the transaction, and returns its charge.
     pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<Charge> {
         self.adopt(collection)?;
         let (inserted, charge): (Found, Charge) = self.draft.run(|tx| {
@@ -248,7 +248,7 @@ impl Workspace {
         Ok(charge)
     }
 
-    /// Remembers what was done to an item; a conflict if another open transaction has written it.
+    /// Notes a write to an item; a conflict if another open transaction has written it.
     fn note(
         &mut self,
         collection: &Arc<Collection>,
@@ -260,7 +260,7 @@ impl Workspace {
         let id = found.document.get("_id").unwrap_or(ValueRef::Null);
         let partition = collection.partition.id;
         let by_id = Claim::Id(collection.id_key(id));
-        // The number of a new document means nothing outside of the draft.
+        // The number of a new document has no meaning outside of the draft.
         let by_number = before.map(|found| Claim::Item(partition, found.number));
         let mut claims = [Some(by_id), by_number].into_iter().flatten();
         if !claims.all(|claim| self.claimant.claim(claim)) {
@@ -284,7 +284,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Takes a collection that was made after the transaction began for an empty one.
+    /// Treats a collection that was created after the transaction began as an empty one.
     fn adopt(&mut self, collection: &Arc<Collection>) -> Result<()> {
         let (keyspace, key) = Key::Policy(collection.partition.id).encode();
         if self.draft.get(keyspace, &key)?.is_some() {
@@ -299,7 +299,7 @@ impl Workspace {
         })
     }
 
-    /// What it has come to. A document that had expired when it was written, and whose place another one has taken since, is not
+    /// Returns its result. A document that had expired when it was written, and whose id or key another one has taken since, is not
     /// in the draft any more. A transaction that writes nothing relies on nothing.
     fn outcome(mut self) -> Result<Outcome> {
         if !self.has_written() {
@@ -330,7 +330,7 @@ impl Workspace {
     }
 }
 
-/// Writes what was done to the items; the contexts are yet to be finished.
+/// Writes the items; the contexts are not finished yet.
 fn replay(
     tx: &mut Transaction<'_>,
     touched: BTreeMap<PartitionId, Touched>,
@@ -361,7 +361,7 @@ fn replay_items(
     events: &mut Events,
     items: BTreeMap<ItemNumber, Pending>,
 ) -> Result<()> {
-    // What is deleted makes room for what is new.
+    // Deletes come first: they free keys for new documents.
     let (mut changed, mut new) = (Vec::new(), Vec::new());
     for (number, Pending { base, next, manner }) in items {
         let Some(base) = base else {

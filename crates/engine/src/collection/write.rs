@@ -1,7 +1,7 @@
 //! Writing documents of a collection.
 //!
-//! A write is a function that runs inside the store's transaction: it is shown the living document and says what becomes of it
-//! ([`Decision`]). How that is then written is the same as in containers: see [`write::context`](crate::write::context).
+//! A write is a function that runs inside the store's transaction: it gets the living document and decides what becomes of it
+//! ([`Decision`]). The decision is then carried out as in containers: see [`write::context`](crate::write::context).
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ use crate::types::events::{self, Events};
 use crate::types::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 use crate::write::schema::Draft;
 
-/// Which item a write is about.
+/// The target of a write.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// The item of that `_id`, if it lives.
+    /// The living item with that `_id`.
     Id(Value),
-    /// The item of that number, if it lives.
+    /// The living item with that number.
     Number(ItemNumber),
 }
 
@@ -41,22 +41,22 @@ pub enum Target {
 pub enum Decision {
     /// Nothing: this is not a write (T9).
     Keep,
-    /// A new item, with the `_id` that the document has. For a target that is not there.
+    /// A new item, with the `_id` of the document. For a missing target.
     Insert(RawDocument),
-    /// Another document with the same `_id`. One that is the same to the byte is no write (T9).
+    /// Another document with the same `_id`. An identical one is not a write (T9).
     Replace(RawDocument),
-    /// The same, and the client has asked for a change of parts of it: feeds tell the two apart.
+    /// The same, for a client that requested a change of parts of it: feeds distinguish the two.
     Update(RawDocument),
     /// It is deleted.
     Delete,
 }
 
-/// What a function says of the item that it was shown.
+/// The decision of a function about an item.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// What becomes of the item.
     pub decision: Decision,
-    /// What a repetition of the same statement is answered with.
+    /// The answer to a repetition of the same statement.
     pub answer: Option<RawDocument>,
 }
 
@@ -66,22 +66,22 @@ impl From<Decision> for Verdict {
     }
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug, Clone, Default)]
 pub struct Modified {
     /// The item before it.
     pub before: Option<Found>,
-    /// The item behind it.
+    /// The item after it.
     pub after: Option<Found>,
-    /// What the function gave as its answer; for a statement that had run before, the answer recorded then.
+    /// The answer of the function; for a statement that had run before, the answer recorded then.
     pub answer: Option<RawDocument>,
-    /// Whether the statement had run before: then nothing was done now, and `before` and `after` are not told.
+    /// Whether the statement had run before: then nothing was done now, and `before` and `after` are absent.
     pub repeated: bool,
     /// How the item was changed, if it was.
     pub(super) manner: Manner,
-    /// What it cost: a write, or a look at what is kept.
+    /// Its charge: of a write, or of a read if the item was kept.
     pub charge: Charge,
-    /// Where the write stands in the feeds of all versions; none if nothing was written.
+    /// The position of the write in the feeds of all versions; none if nothing was written.
     pub position: Option<Position>,
 }
 
@@ -90,7 +90,7 @@ pub struct Modified {
 pub struct Inserted {
     /// The charge.
     pub charge: Charge,
-    /// Where its commit stands in the feeds of all versions; none if its statement had run before.
+    /// The position of its commit in the feeds of all versions; none if its statement had run before.
     pub position: Option<Position>,
 }
 
@@ -103,8 +103,8 @@ impl Modified {
 }
 
 impl Engine {
-    /// Shows the living target to `decide`, inside the store's transaction, and does what it says. The function may be shown
-    /// nothing; then it may only keep or insert.
+    /// Passes the living target to `decide`, inside the store's transaction, and carries out its decision. Without a living
+    /// target the function may only keep or insert.
     pub fn modify(
         &self,
         collection: &Arc<Collection>,
@@ -140,9 +140,8 @@ impl Engine {
         })
     }
 
-    /// Inserts documents, each whole or not at all, in bounded transactions. The answer tells of each in turn what it cost; after an error
-    /// an ordered insert tells of no further one, because it has not tried it. A document whose statement has run before is
-    /// not inserted again.
+    /// Inserts documents, each whole or not at all, in bounded transactions. Returns the outcome of each in turn; an ordered insert
+    /// ends with the first error and does not try the rest. A document whose statement has run before is not inserted again.
     pub fn insert(
         &self,
         collection: &Arc<Collection>,
@@ -189,12 +188,12 @@ impl Engine {
     }
 }
 
-/// Where the writes of a transaction stand in the feeds of all versions: behind the last of them.
+/// The position after the last write of a transaction in the feeds of all versions.
 pub(super) fn position(tx: &Transaction<'_>) -> Position {
     Position::of_change(tx.trusted_time(), events::last_of_commit(tx.last_sequence()))
 }
 
-/// The background has something to do then.
+/// Notes when background work is due.
 pub(super) fn wake(alarm: &Alarm, due: Option<Time>) {
     if let Some(due) = due {
         alarm.set(due);
@@ -342,7 +341,7 @@ impl CollectionContext {
     }
 }
 
-/// What it costs to look at an item and leave it.
+/// The charge for reading an item and keeping it.
 fn looked_at(kept: Option<&BsonRecord>) -> Charge {
     kept.map_or(Charge::default(), |kept| Charge::read(kept.size()))
 }

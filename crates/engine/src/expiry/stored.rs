@@ -54,7 +54,7 @@ impl Policy {
         }
         if self.lifecycle != Lifecycle::default() {
             let settings = Document::from_value(&Value::Object(self.lifecycle.to_object()));
-            out.extend_from_slice(settings.expect("wishes are short and flat").as_bytes());
+            out.extend_from_slice(settings.expect("lifecycle settings are short and flat").as_bytes());
         }
     }
 

@@ -284,7 +284,7 @@ fn t27_a_rule_kills_nobody_until_it_is_in_force() {
 }
 
 /// T13, T27: items that had expired when a rule was relaxed or dropped stay expired. Items written later are judged
-/// anew, however far back their dates lie.
+/// by the new rules, however far back their dates lie.
 #[test]
 fn t27_a_relaxed_or_dropped_rule_revives_nothing() {
     let old = dated(DefaultTtl::Off, &[(7, 10_000)]);

@@ -1,8 +1,8 @@
 //! Every entry that an item leaves in the store, in one place, for containers and collections alike.
 //!
-//! Insert puts the whole footprint, delete and purge remove it, replace writes the difference of two. So an entry that is
-//! written is an entry that will be removed: a new kind of entry is added here and nowhere else, and the integrity check
-//! compares the store with exactly this list. What a footprint is made of follows from the owner's `ItemSchema` (`write`).
+//! Insert puts the whole footprint, delete and purge remove it, replace writes the difference of two. So every entry that is
+//! written will be removed: a new kind of entry is added here and nowhere else, and the integrity check compares the store with
+//! exactly this list. The owner's `ItemSchema` (`write`) makes footprints.
 
 use storage::Transaction;
 
@@ -26,7 +26,7 @@ impl Footprint {
         self.traces.entries() + self.index.entries()
     }
 
-    /// Every entry as it may lie in the store, for the integrity check.
+    /// Every entry as the store may have it, for the integrity check.
     pub(crate) fn expected(&self) -> Vec<ExpectedEntry> {
         self.traces.expected().chain(self.index.expected()).collect()
     }
@@ -37,7 +37,7 @@ impl Footprint {
         self.index.insert(tx)
     }
 
-    /// Turns the entries of `old` into those of `self`, leaving alone what both share.
+    /// Replaces the entries of `old` by those of `self` and leaves shared ones alone.
     pub(crate) fn replace(self, old: Footprint, tx: &mut Transaction<'_>) -> Result<()> {
         self.traces.replace(&old.traces, tx)?;
         self.index.replace(old.index, tx)

@@ -4,8 +4,8 @@
 //! have a shape beside its entries. The entries of a document of a collection are one set, over all its indexes. Within a set
 //! entries are in key order.
 //!
-//! A replace merges the sets of both versions: what both have stays where it is, unless the new version may expire earlier than
-//! the entry's mark says, or by another rule (decision 0004).
+//! A replace merges the sets of both versions: shared entries stay as they are, unless the new version may expire earlier than the
+//! entry's mark says, or by another rule (decision 0004).
 
 use std::cmp::Ordering;
 
@@ -36,8 +36,8 @@ pub(crate) struct IndexFootprint {
     charged: Charged,
 }
 
-/// Where the entries are that a charge counts. How far a build has come must not show in a charge, because it depends on what
-/// the purge has left to build.
+/// Where the entries are that a charge counts. The progress of a build must not show in a charge, because it depends on what the
+/// purge has left to build.
 #[derive(Debug)]
 enum Charged {
     /// Nowhere: nothing is indexed.
@@ -49,7 +49,7 @@ enum Charged {
 }
 
 impl IndexFootprint {
-    /// The entries of an item of a container; what `extracted` has of it need not be extracted again.
+    /// The entries of an item of a container; terms in `extracted` are not extracted again.
     pub(crate) fn of_item(
         maintained: &MaintainedIndexes,
         record: &Record,

@@ -155,7 +155,7 @@ pub(crate) struct LocatedItem {
     names: (String, String),
 }
 
-/// What an item belongs to, with the logical partition that it is in.
+/// The owner of an item, with its logical partition.
 #[derive(Clone)]
 enum LocatedOwner {
     Container(Arc<Container>, Arc<Home>),

@@ -5,11 +5,11 @@
 //!   (outside)     expired items in the way are removed
 //! ```
 //!
-//! A write that meets an expired item, under its own id or under a unique value that it wants, removes that item with every
-//! entry in its own commit (T15): for the caller it was never there, and the purge will find nothing left to do.
+//! A write that finds an expired item, under its own id or under a unique value that it claims, removes that item with every
+//! entry in the same commit (T15): for the caller it was never there, and the purge finds nothing left to do.
 //!
-//! Every claim comes before the first put, so a write that is refused leaves nothing behind in its transaction but the removal
-//! of expired items. What containers and collections do differently is an [`ItemSchema`]'s.
+//! Every claim comes before the first put, so a refused write leaves nothing in its transaction except the removal of expired
+//! items. An [`ItemSchema`] has what containers and collections do differently.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -33,45 +33,45 @@ use crate::types::charge::Charge;
 use crate::types::error::{Error, Result};
 use crate::types::lsn::WriteNumber;
 
-/// A partition inside a transaction: everything that its writes go through.
+/// The write path of one partition inside a transaction.
 pub(crate) struct WriteContext<S> {
     pub(crate) gate: Gate,
     pub(crate) schema: S,
     /// What a write does to the countdown of the item that it replaces.
     pub(crate) countdown: Countdown,
-    /// Items that the same transaction rewrites: the unique values that they hold by now count for nothing.
+    /// Items that the same transaction rewrites: their current unique values do not count.
     pub(crate) rewritten: BTreeSet<ItemNumber>,
-    /// When the background has something to do: the first of the items written here expires, or the feed is to be trimmed.
+    /// When background work is due: the first of the items written here expires, or the feed must be trimmed.
     due: Cell<Option<Time>>,
 }
 
-/// What became of the claim of a unique value.
+/// The outcome of the claim of a unique value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueClaim {
     /// The value is free.
     Granted,
     /// A living item has it.
     Taken,
-    /// The item that has it is not there.
+    /// The item that has it does not exist.
     HolderMissing,
 }
 
-/// What a delete did.
+/// The result of a delete.
 pub(crate) struct Deleted {
     pub(crate) write: WriteNumber,
     pub(crate) charge: Charge,
-    /// How many entries' worth of work it was.
+    /// Its work, in entries.
     pub(crate) work: usize,
 }
 
 impl<S: ItemSchema> WriteContext<S> {
-    /// The writes of a transaction behind a gate.
+    /// Returns the write path of a transaction behind a gate.
     pub(crate) fn new(gate: Gate, schema: S) -> WriteContext<S> {
         let (rewritten, due) = (BTreeSet::new(), Cell::new(None));
         WriteContext { gate, schema, countdown: Countdown::Restart, rewritten, due }
     }
 
-    /// Ends the work of a transaction: what was learned of the indexes is written down, and the background told what waits for it.
+    /// Ends the writes of a transaction: stores notes about the indexes, and wakes the background work if it is due earlier.
     pub(crate) fn finish(&self, tx: &mut Transaction<'_>, alarm: &Alarm) {
         self.schema.store_notes(tx);
         if let Some(due) = self.due.get() {
@@ -145,7 +145,7 @@ impl<S: ItemSchema> WriteContext<S> {
         Ok(Deleted { write, charge, work })
     }
 
-    /// Puts another header in front of a version. No client sees a new one.
+    /// Replaces the header of a version. Clients see no new version.
     pub(crate) fn rewrite(
         &self,
         tx: &mut Transaction<'_>,
@@ -156,13 +156,13 @@ impl<S: ItemSchema> WriteContext<S> {
         self.schema.stored_footprint(new)?.replace(before, tx)
     }
 
-    /// Gives a stored item that stood in no queue its places back.
+    /// Gives a stored item whose hold is lifted its queue positions back.
     pub(crate) fn settle_lifted(&self, record: &mut Record<S::Body>) -> Result<()> {
         let Record { header, body, .. } = record;
         self.gate.policy.settle_lifted(header, body, |rule| self.schema.date(rule, body))
     }
 
-    /// The version that a body becomes now (T9), in the place of another or of none.
+    /// Returns the version that a body becomes now (T9), as a replacement of an old one or as a new item.
     fn record(
         &self,
         write: WriteNumber,
@@ -177,7 +177,7 @@ impl<S: ItemSchema> WriteContext<S> {
         Ok(Record { number, header, body })
     }
 
-    /// Makes the id of a body free: an expired holder goes, a living one is a conflict.
+    /// Claims the id of a body: removes an expired holder; a living one is a conflict.
     fn claim_id(&self, tx: &mut Transaction<'_>, body: &S::Body) -> Result<()> {
         let id_key = self.schema.id_key(body)?;
         let found = self.gate.by_id_key(tx, &id_key);
@@ -187,7 +187,7 @@ impl<S: ItemSchema> WriteContext<S> {
         }
     }
 
-    /// Makes a unique value free that an item has: an expired one goes; a living one other than `own`, or than those that the
+    /// Claims a unique value that an item has: an expired item is removed; a living one other than `own`, or than those that the
     /// transaction rewrites, keeps it.
     pub(crate) fn claim_value(
         &self,
@@ -217,10 +217,10 @@ impl<S: ItemSchema> WriteContext<S> {
         }
     }
 
-    /// Removes an expired item with every entry. It takes no sequence, so that no client can tell when it was removed, or by what.
+    /// Removes an expired item with every entry. It takes no sequence, so no client can see when it was removed, or by what.
     ///
-    /// One that damage keeps from being removed stays as it is, and its place is taken all the same (T15): nothing leads to it any
-    /// more, and a later removal leaves alone what has become the new one's. The purge sets it aside and reports it.
+    /// A damaged item that cannot be removed stays as it is, and the write takes over its id and values all the same (T15): no entry
+    /// leads to it any more, and a later removal leaves the new item's entries alone. The purge sets it aside and reports it.
     fn remove_expired(&self, tx: &mut Transaction<'_>, expired: &Record<S::Body>) -> Result<()> {
         self.gate.check_expired(tx, &expired.header)?;
         let removed = set_aside::attempt(tx, |tx| {
@@ -235,7 +235,7 @@ impl<S: ItemSchema> WriteContext<S> {
         Ok(())
     }
 
-    /// Records a version where all versions are kept; one that has expired already goes at once.
+    /// Records a version where all versions are kept; one that has already expired is removed at once.
     fn keep_version(
         &self,
         tx: &mut Transaction<'_>,
@@ -251,7 +251,7 @@ impl<S: ItemSchema> WriteContext<S> {
         }
     }
 
-    /// Removes an item that is overdue as `arrived`; what lies in the store is `stored`.
+    /// Removes an item that is overdue as `arrived`; the store has it as `stored`.
     pub(crate) fn remove_on_arrival(
         &self,
         tx: &mut Transaction<'_>,
@@ -263,13 +263,13 @@ impl<S: ItemSchema> WriteContext<S> {
         self.schema.footprint_to_remove(stored)?.remove(tx)
     }
 
-    /// The background has something to do in the partition then.
+    /// Notes that background work of the partition is due then.
     pub(crate) fn note_due(&self, due: Option<Time>) {
         self.due.set(self.due.get().into_iter().chain(due).min());
     }
 }
 
-/// The error about an entry that leads to no item.
+/// Returns the error about an entry that leads to no item.
 pub(crate) fn missing_holder(number: ItemNumber) -> Error {
     Error::Corrupt(format!("an index entry of item {}, which is not there", number.0))
 }

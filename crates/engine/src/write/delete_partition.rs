@@ -26,7 +26,7 @@ use crate::write::container_schema::ContainerContext;
 use crate::write::context::Deleted;
 use crate::write::held;
 
-/// What became of a logical partition.
+/// The progress of deleting a logical partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Emptied {
     /// How many living items were deleted.

@@ -104,7 +104,7 @@ impl Engine {
         })
     }
 
-    /// Runs operations of one logical partition in one transaction; `sum_up` tells what they cost, and the last LSN that they saw.
+    /// Runs operations of one logical partition in one transaction; `sum_up` returns their charge, and the last LSN that they saw.
     fn run<T, E>(
         &self,
         container: &Arc<Container>,
@@ -138,7 +138,7 @@ impl Engine {
         transact_noting(&*self.store, lanes, run, move |outcome| counted.known_lsn.raise(sum_up(outcome).1))
     }
 
-    /// A countdown that goes on may begin in the past, which needs rules of its own. They are made once in the life of a
+    /// A countdown that continues may begin in the past, which needs rules of its own. They are made once in the life of a
     /// container, before its first write of this kind; a caller that cannot wait for that has it done elsewhere.
     pub fn prepare_ttl_modes(&self, container: &Arc<Container>, countdown: Countdown) -> Result<()> {
         if container.is_prepared_for(countdown) {

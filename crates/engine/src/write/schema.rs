@@ -25,7 +25,7 @@ use crate::expiry::header::{Body, Record};
 use crate::index::footprint::Footprint;
 use crate::types::error::{Error, Result};
 
-/// An owner of items with its indexes as one transaction or snapshot has them: everything that an item's entries follow from.
+/// An owner of items with its indexes as one transaction or snapshot has them: everything that determines an item's entries.
 pub(crate) trait ItemSchema: Sized {
     /// The form of the items.
     type Body: Body + Clone;
@@ -33,10 +33,10 @@ pub(crate) trait ItemSchema: Sized {
     /// The owner as evidence names it.
     type Source: EvidenceSource<Body = Self::Body>;
 
-    /// What was extracted of a body for its index entries, so that it need not be done twice, or inside a transaction.
+    /// The terms or keys extracted from a body for its index entries, so that this is not done twice, or inside a transaction.
     type Extracted: Default;
 
-    /// The physical partition that the items lie in.
+    /// The physical partition of the items.
     fn partition(&self) -> &Arc<Partition>;
 
     /// The owner as evidence names it.
@@ -51,11 +51,11 @@ pub(crate) trait ItemSchema: Sized {
     /// The error about an id that a living item has.
     fn id_taken(&self, body: &Self::Body) -> Error;
 
-    /// Whether a new version has another id than the old one; an error if it must not.
+    /// Whether a new version changes the id; an error if it must not.
     fn changes_id(&self, old: &Self::Body, new: &Self::Body) -> Result<bool>;
 
-    /// What was extracted of a new version, made to fit the indexes that there are by now; `old` is the version it replaces. What
-    /// is missing may also be left to [`footprint`](ItemSchema::footprint).
+    /// Updates what was extracted from a new version to the current indexes; `old` is the version it replaces. Missing parts may be
+    /// left to [`footprint`](ItemSchema::footprint).
     fn refresh(
         &self,
         extracted: Self::Extracted,
@@ -65,13 +65,13 @@ pub(crate) trait ItemSchema: Sized {
         Ok(extracted)
     }
 
-    /// What has to be extracted of a stored version before its footprint is made.
+    /// Extracts what the footprint of a stored version needs.
     fn extract_stored(&self, _record: &Record<Self::Body>) -> Self::Extracted {
         Self::Extracted::default()
     }
 
-    /// Has the context claim every unique value that a new version wants and the one that it replaces has not. An error if a living
-    /// item has one.
+    /// Claims through the context every unique value that a new version has and the old one has not. An error if a living item has
+    /// one.
     fn claim_unique_values(
         &self,
         context: &WriteContext<Self>,
@@ -93,12 +93,12 @@ pub(crate) trait ItemSchema: Sized {
         extracted: &mut Self::Extracted,
     ) -> Result<Footprint>;
 
-    /// Notes what a version that was written has made of the indexes.
+    /// Notes how a written version changes the state of the indexes.
     fn note_written(&self, _record: &Record<Self::Body>, _extracted: &Self::Extracted) -> Result<()> {
         Ok(())
     }
 
-    /// Writes down what was noted.
+    /// Stores the notes.
     fn store_notes(&self, _tx: &mut Transaction<'_>) {}
 
     /// All entries of a stored version.
@@ -107,7 +107,7 @@ pub(crate) trait ItemSchema: Sized {
         self.footprint(traces, record, &mut self.extract_stored(record))
     }
 
-    /// All entries of a stored version that is going to be removed.
+    /// All entries of a stored version that will be removed.
     fn footprint_to_remove(&self, record: &Record<Self::Body>) -> Result<Footprint> {
         let traces = Traces::to_remove(self.partition().id, record);
         self.footprint(traces, record, &mut self.extract_stored(record))
@@ -121,5 +121,5 @@ pub(crate) struct Draft<S: ItemSchema> {
     pub(crate) extracted: S::Extracted,
 }
 
-/// A version that is going to be written, and what was extracted of it.
+/// A version that will be written, and what was extracted from it.
 pub(crate) type NewVersion<'a, S> = (&'a <S as ItemSchema>::Body, &'a <S as ItemSchema>::Extracted);

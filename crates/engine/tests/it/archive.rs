@@ -42,7 +42,7 @@ fn status(world: &World) -> engine::ArchiveStatus {
     world.engine.archive_status(&owner(world)).expect("figures").expect("an archive is wished for")
 }
 
-/// Whether the bytes of a dead item are still there.
+/// Whether the bytes of an expired item are still there.
 fn backlog(world: &World) -> u64 {
     world.engine.purge_figures(&owner(world)).expect("figures").backlog.items
 }
@@ -70,7 +70,7 @@ fn t32_a_line_tells_what_the_item_was_and_why_it_died() {
     assert_eq!(status(&world).archived.items, 2);
 }
 
-/// An item that a rule killed which is gone by now died then, and by that rule.
+/// The line of an item has the instant and the rule of its expiry, even if the rule has been dropped since.
 #[test]
 fn t32_a_line_tells_the_rule_that_killed_though_others_came_since() {
     let world = archived(r#","defaultTtl":60"#);
@@ -166,7 +166,7 @@ fn t32_an_operator_hurries_it() {
     assert_eq!(world.drain(), 1);
 }
 
-/// T15: a dead item in the way of a write is gone at once for everybody, and has its line before its bytes are dropped.
+/// T15: an expired item in the way of a write is gone at once for every client, and has its line before its bytes are removed.
 #[test]
 fn t32_what_a_write_finds_in_its_way_is_archived_before_it_is_dropped() {
     let mut world = archived(r#","defaultTtl":10,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]}"#);
@@ -288,7 +288,7 @@ fn t32_a_drop_while_the_background_archives_is_not_refused() {
     }
 }
 
-/// Where something dies every moment a drop can be done all the same, and only who dies with it lacks a line.
+/// A drop succeeds although items expire all the time, and only items that expire during the drop have no line.
 #[test]
 fn t32_a_drop_while_documents_die_is_not_refused() {
     let world = World::new();
@@ -328,7 +328,7 @@ fn t31_nothing_of_a_held_container_is_archived() {
     assert!(line.contains(r#""expired":"2023-11-14T22:15:00.000Z""#), "{line}");
 }
 
-/// T34: what only a suspect clock calls dead has no line.
+/// T34: an item that has expired only by a suspect clock has no line.
 #[test]
 fn t34_nothing_is_archived_by_a_suspect_clock() {
     let mut world = archived(r#","defaultTtl":1000"#);
@@ -388,7 +388,7 @@ fn t32_documents_are_archived_in_canonical_extended_json() {
     );
 }
 
-/// A document that is dead when it is written has died then, not at its date.
+/// A document that has expired when it is written expires at the write, not at its date.
 #[test]
 fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     let world = World::new();
@@ -413,7 +413,7 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     world.engine.rename_collection(&other, "db", "c", true).expect("renamed");
 }
 
-/// Each of them comes already dead, while no archive is named, and stands before those that are archived and not
+/// Each of them comes already expired, while no archive is named, and stands before those that are archived and not
 /// removed yet.
 #[test]
 fn t32_documents_that_come_dead_and_in_descending_order_have_one_line_each() {

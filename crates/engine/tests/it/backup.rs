@@ -1,4 +1,4 @@
-//! What a restored store knows of the living and the dead (T13).
+//! Living and expired items in a restored store (T13).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn lives(engine: &Engine, id: &str) -> bool {
     }
 }
 
-/// A world in which some are dead and not purged.
+/// A world in which some items have expired and are not purged.
 fn world() -> World {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);

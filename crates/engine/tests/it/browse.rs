@@ -1,4 +1,4 @@
-//! Looking at items as an operator does: living ones alone, page by page, each with the instant of its death.
+//! Browsing items as an operator does: only living ones, page by page, each with the instant of its expiry.
 
 use document::ItemNumber;
 use engine::{Api, BrowsePosition, ItemAddress, Owner, Throughput};

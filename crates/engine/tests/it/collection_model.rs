@@ -1,5 +1,5 @@
 //! Random lives of a collection beside a plain model that knows no queue, no index entry, no counter and no cutoff: a list of
-//! documents, rules that are asked of each, and the law that who was dead once is gone.
+//! documents, rules that are asked of each, and the law that an expired item never comes back.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl Life {
         self.world.engine.now().expect("a time").millis() as i64
     }
 
-    /// Lets the dead go: by the rules in force, at this instant.
+    /// Lets expired items go: by the rules in force, at this instant.
     fn bury(&mut self) {
         let now = self.now_ms();
         let (rules, held) = (self.rules.clone(), self.held);
@@ -207,7 +207,7 @@ impl Life {
         self.items.push(Known { id, document, written, held: false });
     }
 
-    /// Whether a write was refused because it would have removed a dead item of a held collection.
+    /// Whether a write was refused because it would have removed an expired item of a held collection.
     fn is_in_the_way_of_the_dead(&self, outcome: &Result<(), Error>) -> bool {
         self.held && matches!(outcome, Err(Error::Held { .. }))
     }
@@ -313,7 +313,7 @@ impl Life {
                 self.apply(wanted);
             }
             Err(Error::Conflict { .. }) => {
-                // A document that was dead when it was written is not seen here, but it had keys.
+                // A document that had expired when it was written is not seen here, but it had keys.
                 let unseen = wanted.iter().any(|(_, document)| document.is_none());
                 let taken = wanted.iter().any(|(id, document)| {
                     document.as_ref().is_some_and(|document| self.is_taken(document, *id))

@@ -34,8 +34,8 @@ fn upsert(id: u32, ttl: u32) -> Operation {
     Operation::Upsert { body, precondition: Precondition::None }
 }
 
-/// T22, T13: the purge's hand passes no entry of a write that was timed before the purge looked and committed after, and
-/// nothing that died comes back when TTL is switched off.
+/// T22, T13: the purge cursor passes no entry of a write that was timed before the purge looked and committed after, and
+/// nothing that expired comes back when TTL is switched off.
 #[test]
 fn t22_the_purge_leaves_nothing_behind_while_writers_and_clock_run() {
     const WRITERS: u32 = 4;
@@ -110,7 +110,7 @@ fn count(found: Option<&Found>, fresh: Document) -> Decision {
     Decision::Replace(RawDocument::from_document(&next))
 }
 
-/// T15, T13: writers hammer one `_id` and one unique key of a collection around the instants at which their items die. Each
+/// T15, T13: writers hammer one `_id` and one unique key of a collection around the instants at which their items expire. Each
 /// write that is told as done was alone there; none is lost, none revives another.
 #[test]
 fn t15_one_id_and_one_unique_key_have_one_living_holder_around_the_deadline() {

@@ -47,7 +47,7 @@ fn seconds_left(world: &World) -> Option<u64> {
     read(world, "x").expect("it lives").seconds_left
 }
 
-/// The item dies at that second.
+/// The item expires at that second.
 pub(crate) fn assert_dies(world: &World, at: u64, what: &str) {
     world.pass(at - 1 - world.engine.now().expect("a time").seconds());
     assert!(world.is_living("a", "x"), "{what}");

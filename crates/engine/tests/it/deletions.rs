@@ -103,7 +103,7 @@ fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
     let item = ItemAddress::Id(PartitionKey::from_header(r#"["a"]"#).expect("a key"), "held".to_owned());
     world.engine.hold_item(&owner(&world), &item, "a case").expect("held");
     world.pass(6);
-    // The other one is dead and not purged: the change leaves a cutoff, in which the held one would lie.
+    // The other one is expired and not purged: the change leaves a cutoff, in which the held one would lie.
     world.set_default(Some(2));
     world.engine.lift_item(&owner(&world), &item).expect("lifted");
     let log = log_of(&world, &owner(&world));

@@ -1,5 +1,5 @@
-//! Random lives in which the archive fails and the store crashes at random, against a plain model: all that died has its line
-//! (T32) and exactly one entry in the deletion record, with the instant of its death, and nothing that lives has either. In
+//! Random operations with failures of the archive and crashes of the store, against a plain model: every expired item has its line
+//! (T32) and exactly one entry in the deletion record, with the instant of its expiry, and no living item has either. In
 //! every other life reads restart countdowns (T33): what they keep alive is not told of, and then of the true instant.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ struct Version {
     ttl: Option<i64>,
 }
 
-/// What is told of an item that has died: its id, `_ts`, and when it died.
+/// The evidence of an expired item: its id, `_ts`, and when it expired.
 type Told = (String, u64, String);
 
 struct Life {
@@ -32,7 +32,7 @@ struct Life {
     held: bool,
     slides: bool,
     living: BTreeMap<&'static str, Version>,
-    /// The numbers of all versions that have died.
+    /// The numbers of all versions that have expired.
     died: BTreeMap<u32, Told>,
     written: u32,
     seen: usize,
@@ -69,7 +69,7 @@ impl Life {
         self.world.engine.owner(Api::NoSql, "db", "c").expect("made at the start")
     }
 
-    /// When an item dies, unless something happens.
+    /// When an item expires, unless something happens.
     fn deadline(&self, version: &Version) -> Option<i64> {
         match (self.default_ttl, version.ttl) {
             _ if self.held => None,
@@ -78,7 +78,7 @@ impl Life {
         }
     }
 
-    /// Those whose time has come die: when it came, or at the change that killed them.
+    /// Expires items that are overdue: at their deadline, or at the change that expired them.
     fn reap(&mut self, change: Option<i64>) {
         let now = self.now.cast_signed();
         let due = |(id, version): (&&'static str, &Version)| Some((*id, self.deadline(version)?));
@@ -197,7 +197,7 @@ impl Life {
         assert_eq!(living, self.living.len() as u64);
     }
 
-    /// In the end all that died has a line and one entry.
+    /// In the end every expired item has a line and one entry.
     fn end(&mut self) {
         if self.held {
             self.turn_hold();

@@ -9,7 +9,7 @@ fn ids(world: &World, scope: &Scope, start: &FeedStart, max: usize) -> (Vec<Stri
     (changes.items.iter().map(|item| item.id().to_owned()).collect(), changes.continuation)
 }
 
-/// T14: the continuation names no dead item, so it is the same whether or not the purge has run.
+/// T14: the continuation names no expired item, so it is the same whether or not the purge has run.
 #[test]
 fn t14_the_continuation_does_not_tell_of_the_dead() {
     let world = World::new();

@@ -17,7 +17,7 @@ fn less(more: Tally, less: Tally) -> Tally {
     Tally { items: more.items - less.items, bytes: more.bytes - less.bytes }
 }
 
-/// Random items over random pasts, some of them dead; in every other world reads restart countdowns (T33).
+/// Random items over random pasts, some of them expired; in every other world reads restart countdowns (T33).
 fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
     let slides = random.bool();
     wish(world, |settings| settings.sliding = slides);
@@ -30,7 +30,7 @@ fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
         let padding = "x".repeat(random.usize(..50));
         world.create("a", &format!(r#""id":"{id}","padding":"{padding}"{ttl}"#)).expect("new");
         world.pass(random.u64(..span / 30 + 2));
-        // Who is dead is not restarted.
+        // Reads do not restart the countdown of an expired item.
         read(world, &random.usize(..=id).to_string()).ok();
     }
 }

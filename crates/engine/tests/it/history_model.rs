@@ -42,7 +42,7 @@ struct Rules {
 }
 
 impl Known {
-    /// When the rules kill it (T2, T27).
+    /// When the rules expire it (T2, T27).
     fn deadline(&self, rules: &Rules) -> Option<i64> {
         let written = self.written_ms.div_euclid(1000);
         let by_ttl = match (self.ttl, rules.default) {
@@ -79,7 +79,7 @@ struct Told {
     current: Option<i32>,
 }
 
-/// Events in an order that says nothing of what died in the same instant.
+/// Events in an order that ignores the order of expiries at the same instant.
 fn plain(events: &[Told]) -> Vec<Told> {
     let same = |one: &Told, other: &Told| {
         (one.kind, other.kind) == ("expire", "expire") && one.time_ms == other.time_ms
@@ -182,7 +182,7 @@ impl Life {
         one
     }
 
-    /// What has died by now: at its deadline, or now if the rules have just been changed.
+    /// Expires what is overdue: at its deadline, or now if the rules have just been changed.
     fn bury(&mut self, rules_changed: bool) {
         let (now, rules) = (self.now_ms, self.rules.clone());
         let mut expired: Vec<(i64, Known)> = Vec::new();
@@ -263,7 +263,7 @@ impl Life {
         let (previous, current) = (version(&old), version(&next));
         self.events.push(Told { time_ms: self.now_ms, kind, id, previous, current });
         self.items.extend(next);
-        // Dead on arrival.
+        // Expired on arrival.
         self.bury(true);
     }
 
@@ -404,7 +404,7 @@ impl Life {
         self.pass(RESTART_MS);
     }
 
-    /// Starts both worlds anew. The clock has gone on meanwhile, further than any time that was promised before; the model
+    /// Restarts both worlds. The clock has continued meanwhile, further than any time that was promised before; the model
     /// is told later.
     fn restart(&mut self) {
         for world in &mut self.worlds {

@@ -1,4 +1,4 @@
-//! The engine through its own door, over the memory store, with time in the test's hand.
+//! The engine through its public interface, over the memory store, with time controlled by the test.
 
 mod archive;
 mod backup;

@@ -18,7 +18,7 @@ fn world() -> World {
     world
 }
 
-/// T14: a token names no dead item, so it is the same whether or not the purge has run.
+/// T14: a token names no expired item, so it is the same whether or not the purge has run.
 #[test]
 fn t14_a_token_does_not_tell_of_the_dead() {
     for filter in ["", "WHERE c._ts >= 1"] {

@@ -4,7 +4,7 @@ use engine::{Error, QueryRequest, ResumeFilter, Scope};
 
 use crate::world::{World, ids, key, parse, value};
 
-/// Many items, enough that a probe calls them many; every second one dies after a while.
+/// Many items, enough that a probe calls them many; every second one expires after a while.
 const ITEMS: usize = 600;
 /// Longer than a restart takes from the clock.
 const WHILE: u64 = 1000;
@@ -27,7 +27,7 @@ fn rows(world: &World, query: &str) -> Vec<String> {
     world.rows(query, 100)
 }
 
-/// T14, T16: right after half of all items died at once, with the purge paused and after it.
+/// T14, T16: right after half of all items expired at once, with the purge paused and after it.
 #[test]
 fn t14_t16_counts_groups_and_orders_after_a_mass_expiry() {
     let world = crowd("{}");
@@ -214,7 +214,7 @@ fn a_token_of_another_query_is_refused() {
     }
 }
 
-/// T16: derived values stand, but what died between two pages is not sent.
+/// T16: derived values stand, but what expired between two pages is not sent.
 #[test]
 fn t16_what_dies_between_two_pages_is_not_sent() {
     for query in

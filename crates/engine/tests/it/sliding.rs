@@ -1,4 +1,4 @@
-//! Countdowns that reads restart (T33, *sliding*), beside everything else that has to know when an item dies.
+//! Countdowns that reads restart (T33, *sliding*), beside everything else that has to know when an item expires.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn sliding(more: &str) -> World {
     world
 }
 
-/// A point read without its touch.
+/// A point read without its renewal.
 fn look(world: &World, container: &Container, id: &str) -> Outcome {
     let name = ItemName::Id(id.into());
     world.engine.read(container, &key("a"), &name, &Precondition::None).expect("it lives")
@@ -127,7 +127,7 @@ fn t33_t34_a_read_gives_way_to_the_next_if_its_time_is_rejected() {
     assert!(!world.is_living("a", "x") && world.is_living("a", "y"));
 }
 
-/// T13: the touch of a read that was in time may come too late.
+/// T13: the renewal of a read that was in time may come too late.
 #[test]
 fn t13_t33_a_touch_that_comes_too_late_revives_nobody() {
     let world = sliding(r#","defaultTtl":5"#);

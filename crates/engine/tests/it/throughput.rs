@@ -159,7 +159,7 @@ fn t20_the_purge_has_nothing_while_users_take_all_and_the_rate_when_they_stop() 
     assert_eq!(world.engine.next_left_over(), Some(Duration::from_secs(1)));
 }
 
-/// T20: dead items wait as long as users take every unit, cost them none, and go at the rate that users leave.
+/// T20: expired items wait as long as users take every unit, cost them none, and are removed at the rate that users leave.
 #[test]
 fn t20_the_purge_spends_only_what_users_leave() {
     let world = Enforced::new();

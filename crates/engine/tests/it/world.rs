@@ -38,7 +38,7 @@ impl World {
         World { engine, clock, archive, disk }
     }
 
-    /// Opens the store anew, as after a crash.
+    /// Reopens the store, as after a crash.
     pub(crate) fn restart(&mut self) {
         // The old engine must let go of the disk first.
         self.engine = open(&MemoryDisk::new(), &self.clock, &self.archive);
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// (living items, dead items that are not purged).
+    /// (living items, expired items that are not purged).
     pub(crate) fn counts(&self) -> (u64, u64) {
         let usage = self.engine.usage(&self.current()).expect("figures");
         (usage.living.items, usage.expired.items)

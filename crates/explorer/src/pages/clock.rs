@@ -41,7 +41,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                     }
                     @if status.test_clock == TestClock::Stopped { "; it stands still until it is moved" }
                 }
-                dt { "Trusted time" } dd { (format::utc(status.trusted)) " UTC: what is dead by it may be destroyed" }
+                dt { "Trusted time" } dd { (format::utc(status.trusted)) " UTC: what has expired by it may be destroyed" }
             }
         }
         @if let Some(suspicion) = &status.suspect {
@@ -49,7 +49,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                 h2 { "The clock is suspect" }
                 p {
                     "Reason: " (status.suspicion().unwrap_or_default()) ". It shows " (format::utc(suspicion.wall))
-                    " UTC. Nothing is destroyed until you say whether that is the time."
+                    " UTC. Nothing is destroyed until you decide whether that is the right time."
                 }
                 p { "On the command line: " code { "bolide clock accept" } " or " code { "bolide clock reject" } "." }
                 @if visit.may_write() {
@@ -131,7 +131,7 @@ fn after_acceptance(status: &ClockStatus, accepted: Time) -> String {
     }
     if status.ahead_ms > 0 && status.offset().is_noteworthy() {
         return format!(
-            "The time goes on from {at} UTC, more slowly until the system clock has caught up. The clock never goes back."
+            "Time continues from {at} UTC, more slowly until the system clock has caught up. The clock never goes back."
         );
     }
     format!("It becomes {at} UTC, and what has expired by then may be destroyed. The clock never goes back.")

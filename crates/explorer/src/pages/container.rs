@@ -135,8 +135,8 @@ fn nothing(owner: &Owner, filtered: bool) -> Markup {
     html! {
         section.card.empty {
             @if filtered {
-                h2 { "Nothing fits" }
-                p { "No living item fits the filter. " a href=(link(owner, "")) { "Show all" } }
+                h2 { "No match" }
+                p { "No living item matches the filter. " a href=(link(owner, "")) { "Show all" } }
             } @else {
                 h2 { "Nothing lives here" }
                 p { "What has expired is not shown, whether or not it was purged." }
@@ -154,7 +154,7 @@ pub(crate) fn table(owner: &Owner, seen: &Browsed) -> Markup {
                 thead { tr {
                     th { @if keyed { "id" } @else { "_id" } }
                     @if keyed { th { "Partition key" } }
-                    th { "Content" } th.number { "Size" } th { "Last write (UTC)" } th { "Dies in" }
+                    th { "Content" } th.number { "Size" } th { "Last write (UTC)" } th { "Expires in" }
                 } }
                 tbody { @for item in &seen.items { (row(owner, item, seen)) } }
             }

@@ -53,13 +53,13 @@ async fn tail(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
             (Some(lines), Some(minutes)) => {
                 section.card {
                     h2 { "All versions and deletes" span.faint { " kept for " (format::span(u64::from(minutes) * 60)) } }
-                    @if lines.is_empty() { p.faint { "Nothing has happened lately." } }
+                    @if lines.is_empty() { p.faint { "No recent events." } }
                     table.list.events { tbody { @for line in &lines { (row(owner, line)) } } }
                 }
             }
             _ => p.faint {
-                "This container keeps the latest versions only: deletes and expiries leave no trace. "
-                "With " code { "changeFeedPolicy" } " (NoSQL) or " code { "historyMinutes" } " (MongoDB) they are told here."
+                "This container keeps only the latest versions: deletes and expiries are not recorded. "
+                "With " code { "changeFeedPolicy" } " (NoSQL) or " code { "historyMinutes" } " (MongoDB) they are shown here."
             },
         }
         h2 { "Latest writes" }

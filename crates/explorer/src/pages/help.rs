@@ -41,13 +41,13 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
             }
         }
         section.card {
-            h2 { "Words" }
+            h2 { "Terms" }
             dl.words {
-                dt { "Time to live" } dd { "Seconds from an item's last write to its death. The container's default applies to items without a " code { "ttl" } " of their own; " code { "-1" } " means never." }
-                dt { "Dead" } dd { "Expired. No request sees it any more, whether or not its bytes are still there." }
-                dt { "Backlog" } dd { "What is dead and not removed yet. Only its bytes wait; nobody can read it." }
-                dt { "Dry run" } dd { "What a change would kill at once, counted without changing anything." }
-                dt { "Hold" } dd { "While it lasts, nothing in it dies, is changed or deleted." }
+                dt { "Time to live" } dd { "Seconds from an item's last write to its expiry. The container's default applies to items without a " code { "ttl" } " of their own; " code { "-1" } " means never." }
+                dt { "Expired" } dd { "Past its time to live. No request sees the item any more, whether or not its bytes are still there." }
+                dt { "Backlog" } dd { "Expired items that are not removed yet. Only their bytes are left; no request can read them." }
+                dt { "Dry run" } dd { "Counts what a change would expire at once, without changing anything." }
+                dt { "Hold" } dd { "While it lasts, nothing in it expires, is changed or deleted." }
             }
         }
     };

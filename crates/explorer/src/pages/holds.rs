@@ -51,7 +51,7 @@ fn whole(visit: &Visit, owner: &Owner) -> Markup {
             h2 { "The whole container" }
             @match owner.lifecycle().hold {
                 Some(reason) => {
-                    p { "Held: " b { (reason) } ". Nothing in it dies, is changed or deleted." }
+                    p { "Held: " b { (reason) } ". Nothing in it expires, is changed or deleted." }
                     @if visit.may_write() {
                         form method="post" { (csrf(visit)) button name="do" value="lift-container" { "Lift the hold" } }
                     }

@@ -63,7 +63,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
         })
         .await?;
     let living = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.living));
-    let dead = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.expired));
+    let expired = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.expired));
     let purged: u64 = rows.iter().map(|row| row.figures.purged.items).sum();
     let day: u64 = rows.iter().filter_map(|row| row.day.as_ref()).map(expiring).sum();
     let empty = empty.into_iter().filter(|(api, name)| {
@@ -73,15 +73,15 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
     Ok(html! {
         div.tiles data-now=(clock.now.millis()) {
             (tile("Living", &format::count(living.items), &format::bytes(living.bytes)))
-            (tile("Die within a day", &format::count(day), "as rules stand"))
-            (tile("Backlog", &format::count(dead.items), &format::bytes(dead.bytes)))
+            (tile("Expire within a day", &format::count(day), "under the current rules"))
+            (tile("Backlog", &format::count(expired.items), &format::bytes(expired.bytes)))
             (tile("Purged", &format::count(purged), "since the start"))
         }
         @if rows.is_empty() {
             section.card.empty {
                 h2 { "Nothing here yet" }
-                p { "Make a container with a time to live, put items into it, and watch them go." }
-                p { a.button.primary href="/_explorer/new" { "Make the first container" } }
+                p { "Create a container with a time to live, add items, and watch them expire." }
+                p { a.button.primary href="/_explorer/new" { "Create the first container" } }
             }
         } @else { (table(&rows)) }
         @if !empty.is_empty() {
@@ -129,7 +129,7 @@ fn expiring(day: &Forecast) -> u64 {
 /// Draws a day in 24 small bars.
 fn spark(day: &Forecast) -> Markup {
     let highest = day.intervals.iter().map(|tally| tally.items).max().unwrap_or(0);
-    let label = format!("{} die within a day", format::items(expiring(day)));
+    let label = format!("{} expire within a day", format::items(expiring(day)));
     html! {
         svg.sparkline viewBox="0 0 120 20" role="img" aria-label=(label) {
             title { (label) }

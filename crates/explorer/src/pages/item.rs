@@ -88,7 +88,7 @@ fn page(
         @if visit.may_write() {
             section.card {
                 h2 { "Legal hold" }
-                @if item.held { p { "Held: it does not die and cannot be changed." } (holds::lift(visit, owner, &item.address)) }
+                @if item.held { p { "Held: the item does not expire and cannot be changed." } (holds::lift(visit, owner, &item.address)) }
                 @else { (holds::hold(visit, owner, &item.address)) }
             }
         }
@@ -100,10 +100,10 @@ fn facts(item: &BrowsedItem) -> Markup {
         dl.facts {
             @if let ItemAddress::Id(key, _) = &item.address { dt { "Partition key" } dd { code { (shown_key(key)) } } }
             dt { "Last write" } dd { (format::utc(storage::Time::from_seconds(item.ts))) " UTC" }
-            dt { "Dies" } dd {
+            dt { "Expires" } dd {
                 @match item.expiry {
                     Some(expiry) => { (format::utc(expiry)) " UTC" }
-                    None => { @if item.held { "not while it is held" } @else { "never, as rules stand" } }
+                    None => { @if item.held { "not while it is held" } @else { "never, under the current rules" } }
                 }
             }
             dt { "Size" } dd { (format::bytes(item.bytes() as u64)) }
@@ -237,8 +237,8 @@ async fn conflict(visit: &Visit, owner: &Owner, typed: &str) -> Result<Answer, F
     let here = link(owner, &format!("item/{}", item.number.0));
     let inner = html! {
         section.card.warn {
-            h2 { "Somebody was faster" }
-            p { "The item was changed while you worked on it. Nothing was stored. Yours is on the left; saving it now puts it in the place of theirs." }
+            h2 { "The item has changed" }
+            p { "Another client changed the item while you edited it. Nothing was stored. Your version is on the left; saving it now replaces the other one." }
         }
         div.versions {
             section { h2 { "Yours" } (editor(visit, &here, typed, Some(&item.etag()), None, "Save mine over theirs")) }
@@ -253,7 +253,7 @@ async fn gone(visit: &Visit, owner: &Owner, typed: &str) -> Result<Answer, Fault
     let inner = html! {
         section.card.warn {
             h2 { "The item is gone" }
-            p { "It has expired or was deleted while you worked on it, and does not come back. Your text is kept: you can make a new item of it." }
+            p { "It expired or was deleted while you edited it, and does not come back. Your text is kept: you can create a new item from it." }
         }
         (editor(visit, &link(owner, "new"), typed, None, None, "Create as a new item"))
     };

@@ -31,9 +31,9 @@ fn page(visit: &Visit, made: Option<&Markup>) -> Markup {
         }
         section.card {
             h2 { "Certificate" }
-            p { "Clients that come by TLS have to trust the root certificate of this server." }
+            p { "Clients that connect over TLS must trust the root certificate of this server." }
             p { a.button href="/_explorer/emulator.pem" download="bolide.pem" { "Download the root certificate" } }
-            p.faint { code { "bolide cert" } " prints how to trust it on each platform." }
+            p.faint { code { "bolide cert" } " explains how to trust it on each platform." }
         }
     }
 }
@@ -62,7 +62,7 @@ fn row(visit: &Visit, kind: Kind, entry: Option<&Entry>) -> Markup {
                 @if visit.may_write() && !is_given {
                     form method="post" {
                         (csrf(visit))
-                        button name="regenerate" value=(kind.name()) { @if entry.is_some() { "Replace" } @else { "Make" } }
+                        button name="regenerate" value=(kind.name()) { @if entry.is_some() { "Replace" } @else { "Generate" } }
                     }
                 }
             }
@@ -108,7 +108,7 @@ pub(crate) async fn rotate(visit: &Visit) -> Result<Answer, Fault> {
     let shown = html! {
         section.card.warn {
             h2 { "The new " (kind.name()) " key" }
-            p { "It is shown this once. The old one is refused from now on, and its sessions are over." }
+            p { "It is shown only once. The old key is refused from now on, and its sessions have ended." }
             pre { code { (made.reveal()) } }
         }
     };

@@ -18,7 +18,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     let paused = visit.backends.engine.purge_status().paused;
     let inner = html! {
         h1 { "Purge" }
-        p { "What is dead is invisible at once. The purge removes its bytes in the background and makes way for requests." }
+        p { "Expired items are invisible at once. The purge removes their bytes in the background and yields to requests." }
         div data-live="/_explorer/purge/live" data-every="2" { (figures(visit).await?) }
         @if visit.may_write() {
             form.row method="post" {
@@ -47,7 +47,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
     Ok(html! {
         div.tiles data-now=(now.millis()) {
             (tile("Backlog", &format::count(sum.backlog.items), &format::bytes(sum.backlog.bytes)))
-            (tile("Oldest waits", &sum.oldest_expiry.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
+            (tile("Oldest waits", &sum.oldest_expiry.map_or("–".to_owned(), |expired| format::span(now.millis_since(expired) / 1000)), "since its expiry"))
             div.tile {
                 span.label { "Purged" }
                 b data-rate=(status.purged_items) { (format::count(status.purged_items)) }
@@ -57,7 +57,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
             @if sum.set_aside > 0 {
                 (tile("Set aside", &format::count(sum.set_aside), "damaged; bolide check names them"))
             }
-            (tile("Next look", &status.next_due.map_or("none".to_owned(), |due| next(due.millis_since(now))), if status.paused { "paused" } else { "as rules stand" }))
+            (tile("Next step", &status.next_due.map_or("none".to_owned(), |due| next(due.millis_since(now))), if status.paused { "paused" } else { "as rules stand" }))
         }
         @if !waiting.is_empty() {
             section.card {

@@ -31,7 +31,7 @@ fn page(visit: &Visit, owner: &Owner, wrong: Option<&str>) -> Markup {
         @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
         section.card {
             h2 { "Time to live" }
-            p { "Now: " b { (format::ttl(owner.default_ttl())) } ". A change is in force at once for all items, and what it kills does not come back: try it dry first." }
+            p { "Now: " b { (format::ttl(owner.default_ttl())) } ". A change takes effect at once for all items, and what it expires does not come back: try a dry run first." }
             form.stack method="get" action=(link(owner, "settings/dry-run")) {
                 (ttl_fields::fields(owner.default_ttl()))
                 div.row { button.primary type="submit" { "Dry run" } }
@@ -59,11 +59,11 @@ fn lifecycle(visit: &Visit, owner: &Owner) -> Markup {
     html! {
         section.card {
             h2 { "Safety" }
-            form.stack method="post" action=(link(owner, "settings/wishes")) {
+            form.stack method="post" action=(link(owner, "settings/lifecycle")) {
                 (csrf(visit))
-                label { "A change that kills more of the living at once must be confirmed " span.faint { "(percent; empty: never asked)" }
+                label { "Confirm changes that expire more than this share at once " span.faint { "(percent; empty: never ask)" }
                     input type="number" name="guard" min="0" max="100" step="any" value=[percent]; }
-                label { "The bytes of the dead are gone after " span.faint { "(seconds; empty: when there is time)" }
+                label { "Remove the bytes of expired items within " span.faint { "(seconds; empty: no bound)" }
                     input type="number" name="delay" min="1" step="1" value=[lifecycle.max_purge_delay]; }
                 label.check { input type="checkbox" name="record" value="on" checked[lifecycle.deletion_record]; " Keep a record of what was purged" }
                 @if let Owner::Container(_) = owner {
@@ -81,7 +81,7 @@ fn deletion(visit: &Visit, owner: &Owner) -> Markup {
             summary { "Delete this container" }
             form.stack method="post" action=(link(owner, "settings/delete")) {
                 (csrf(visit))
-                p { "All its items are gone at once. Type " b { (owner.name()) } " to say that you mean it." }
+                p { "All its items are gone at once. Type " b { (owner.name()) } " to confirm." }
                 label { "Name" input type="text" name="name" required autocomplete="off" spellcheck="false"; }
                 div.row { button.danger type="submit" { "Delete for good" } }
             }
@@ -140,18 +140,18 @@ async fn tried(visit: &Visit, owner: &Owner, ttl: DefaultTtl, wrong: Option<&str
             h2 { "Dry run: " (format::ttl(owner.default_ttl())) " → " (format::ttl(ttl)) }
             @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
             p.verdict #verdict data-expiring=(expiring.items) {
-                @if expiring.items == 0 { "Nothing would die at once." }
+                @if expiring.items == 0 { "Nothing would expire at once." }
                 @else {
                     (at_most) b { (format::items(expiring.items)) } " of " (format::count(living.items))
-                    " (" (at_most) (format::bytes(expiring.bytes)) ") would die at once, for good."
+                    " (" (at_most) (format::bytes(expiring.bytes)) ") would expire at once, for good."
                 }
             }
             (share(living.items.saturating_sub(expiring.items), expiring.items))
-            h3 { "As it is" }
-            (histogram("Who dies when, as rules stand", &range.bars(&before, None)))
+            h3 { "Now" }
+            (histogram("Expiry under the current rules", &range.bars(&before, None)))
             (legend(&before))
-            h3 { "As it would be" }
-            (histogram("Who would die when", &range.bars(&after, Some(expiring))))
+            h3 { "After the change" }
+            (histogram("Expiry after the change", &range.bars(&after, Some(expiring))))
             (legend(&after))
             @if visit.may_write() {
                 form.stack method="post" action=(link(owner, "settings/ttl")) {
@@ -160,7 +160,7 @@ async fn tried(visit: &Visit, owner: &Owner, ttl: DefaultTtl, wrong: Option<&str
                         label.check {
                             input type="checkbox" name="consent" value="given" required;
                             " That is more than the guard of this container allows at once ("
-                            (guard.map_or(0.0, |limit| f64::from(limit) * 100.0 / MILLION)) " %). Do it all the same."
+                            (guard.map_or(0.0, |limit| f64::from(limit) * 100.0 / MILLION)) " %). Confirm the change."
                         }
                     }
                     div.row {
@@ -210,7 +210,7 @@ pub(crate) async fn apply_ttl(visit: &Visit) -> Result<Answer, Fault> {
     }
 }
 
-pub(crate) async fn apply_wishes(visit: &Visit) -> Result<Answer, Fault> {
+pub(crate) async fn apply_lifecycle(visit: &Visit) -> Result<Answer, Fault> {
     let owner = visit.owner()?;
     let guard = match visit.form.filled("guard").map(str::parse::<f64>) {
         None => None,
@@ -224,7 +224,7 @@ pub(crate) async fn apply_wishes(visit: &Visit) -> Result<Answer, Fault> {
         Some(Ok(seconds)) if seconds > 0 => Some(seconds),
         Some(_) => {
             return Err(Fault::wrong(
-                "The bytes of the dead are kept for a whole number of seconds, at least 1.",
+                "The bound for the bytes of expired items must be a whole number of seconds, at least 1.",
             ));
         }
     };

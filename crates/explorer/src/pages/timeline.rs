@@ -166,7 +166,7 @@ async fn figures(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
                     }
                 }
             }
-            (histogram(&format!("Items that die in the next {}", range.name.to_lowercase()), &range.bars(&forecast, None)))
+            (histogram(&format!("Items that expire in the next {}", range.name.to_lowercase()), &range.bars(&forecast, None)))
             p.legend {
                 b { (format::items(expiring)) } " in this range"
                 " · " b { (format::count(forecast.later.items)) } " later"
@@ -177,17 +177,17 @@ async fn figures(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
         div.tiles {
             (tile("Living", &format::count(usage.living.items), &format::bytes(usage.living.bytes)))
             (tile("Backlog", &format::count(purge.backlog.items), &format::bytes(purge.backlog.bytes)))
-            (tile("Oldest waits", &purge.oldest_expiry.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
+            (tile("Oldest waits", &purge.oldest_expiry.map_or("–".to_owned(), |expired| format::span(now.millis_since(expired) / 1000)), "since its expiry"))
             div.tile {
                 span.label { "Purged" }
                 b data-rate=(purge.purged.items) { (format::count(purge.purged.items)) }
                 span.faint.rate { (format::bytes(purge.purged.bytes)) }
             }
-            (tile("Next death", &next_death(purge.next_due, now), "or look of the purge"))
+            (tile("Next expiry", &next_expiry(purge.next_due, now), "or step of the purge"))
         }
     })
 }
 
-fn next_death(due: Option<Time>, now: Time) -> String {
+fn next_expiry(due: Option<Time>, now: Time) -> String {
     due.map_or("none".to_owned(), |due| purge::next(due.millis_since(now)))
 }

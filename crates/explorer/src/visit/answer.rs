@@ -214,7 +214,7 @@ impl From<engine::Error> for Fault {
             E::Exists { .. } | E::UniqueKeyTaken { .. } | E::Conflict { .. } => {
                 (StatusCode::CONFLICT, "That cannot be done")
             }
-            E::PreconditionFailed { .. } => (StatusCode::PRECONDITION_FAILED, "Somebody was faster"),
+            E::PreconditionFailed { .. } => (StatusCode::PRECONDITION_FAILED, "The item has changed"),
             E::Held { .. } => (StatusCode::LOCKED, "Held"),
             E::Corrupt(_) | E::NoRoom(_) | E::Unavailable(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "The store cannot do that now")

@@ -174,7 +174,7 @@ async fn head_of(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
             @if lifecycle.hold.is_some() { span.badge.warn { "on hold" } }
             span.figures {
                 b { (format::count(usage.living.items)) } " " (noun) " · " (format::bytes(usage.living.bytes))
-                @if usage.expired.items > 0 { " · " span.dead { (format::count(usage.expired.items)) " dead" } }
+                @if usage.expired.items > 0 { " · " span.expired { (format::count(usage.expired.items)) " expired" } }
             }
         }
         nav.tabs aria-label="Container" {
@@ -202,9 +202,9 @@ fn saying(word: &str) -> Option<&'static str> {
         "settings" => "The settings are changed.",
         "advanced" => "The clock was moved forward.",
         "clock" => "The clock is trusted again.",
-        "paused" => "The purge is paused. What is dead stays invisible.",
-        "resumed" => "The purge goes on.",
-        "purged" => "What was due is removed.",
+        "paused" => "The purge is paused. Expired items stay invisible.",
+        "resumed" => "The purge is resumed.",
+        "purged" => "Expired items are removed.",
         "user" => "The users are changed.",
         "gone" => "The item is gone: it has expired or was deleted.",
         _ => return None,

@@ -148,7 +148,7 @@ async fn a_read_only_key_looks_and_changes_nothing() {
         ("c/nosql/shop/orders/holds", &[("do", "hold-container"), ("reason", "x")]),
         ("c/nosql/shop/orders/purge", &[]),
         ("c/nosql/shop/orders/settings/ttl", &[("ttl", "off")]),
-        ("c/nosql/shop/orders/settings/wishes", &[("guard", "1")]),
+        ("c/nosql/shop/orders/settings/lifecycle", &[("guard", "1")]),
         ("c/nosql/shop/orders/settings/delete", &[("name", "orders")]),
     ];
     let before = world.engine.now().unwrap();
@@ -161,7 +161,7 @@ async fn a_read_only_key_looks_and_changes_nothing() {
     let page = browser.send("c/nosql/shop/orders/query", &[("sql", "SELECT VALUE c.id FROM c")]).await;
     assert!(page.has("&quot;a&quot;"), "asking is not changing: {}", page.text);
     let page = browser.get("c/nosql/shop/orders/settings/dry-run?ttl=off").await;
-    assert!(page.has("Nothing would die at once"));
+    assert!(page.has("Nothing would expire at once"));
 }
 
 #[tokio::test]

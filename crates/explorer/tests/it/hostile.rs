@@ -111,7 +111,7 @@ async fn names_of_containers_reasons_and_users_are_text() {
     assert!(users.has("&lt;script&gt;") && is_inert(&users.text));
 }
 
-/// Answers that strangers leave unread must not be as large as strangers want.
+/// Unauthenticated clients cannot choose the size of answers that they leave unread.
 #[tokio::test]
 async fn a_long_address_is_not_sent_back_to_a_stranger() {
     let world = World::with_orders("60");

@@ -64,7 +64,7 @@ async fn two_who_change_an_item_see_both_versions() {
     browser.send(&item, &[("text", r#"{"id":"a","pk":1,"theirs":true}"#), ("version", &seen)]).await;
     let page = browser.send(&item, &[("text", r#"{"id":"a","pk":1,"mine":true}"#), ("version", &seen)]).await;
     assert_eq!(page.status, StatusCode::CONFLICT);
-    assert!(page.has("Somebody was faster") && page.has("mine") && page.has("theirs"));
+    assert!(page.has("The item has changed") && page.has("mine") && page.has("theirs"));
     assert!(browser.get(&item).await.has("theirs"), "nothing was stored");
     let again = page.hidden("version");
     let saved =

@@ -40,10 +40,10 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     browser.confirm("clock", &[("advance", "60")]).await;
     let list = browser.get("c/nosql/shop/carts").await;
     assert_eq!(list.text.matches("data-row").count(), 1);
-    assert!(list.has("1 dead"), "it waits for the purge, and nobody sees it");
+    assert!(list.has("1 expired"), "it waits for the purge and is not shown");
     assert_eq!(bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await.iter().sum::<u64>(), 0);
     browser.confirm("c/nosql/shop/carts/purge", &[]).await;
-    assert!(!browser.get("c/nosql/shop/carts").await.has("1 dead"));
+    assert!(!browser.get("c/nosql/shop/carts").await.has("1 expired"));
 }
 
 /// T23: how fast items expire, and what becomes of the backlog, as the loop around the purge has found it.
@@ -153,7 +153,7 @@ async fn t30_the_guard_wants_to_be_told_that_it_is_meant() {
     }
     world.engine.advance_clock(600).unwrap();
     let browser = world.sign_in(KEY).await;
-    let saved = browser.send("c/nosql/shop/orders/settings/wishes", &[("guard", "50")]).await;
+    let saved = browser.send("c/nosql/shop/orders/settings/lifecycle", &[("guard", "50")]).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
     let form = [("ttl", "after"), ("amount", "300"), ("unit", "seconds")];
     assert!(

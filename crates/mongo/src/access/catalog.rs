@@ -1,4 +1,4 @@
-//! Collections by name: those that exist, those that a write brings into being, and views.
+//! Collections by name: those that exist, those that a write creates, and views.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::access::is_staged;
 use crate::protocol::error::{Error, Result};
 use crate::protocol::random;
 
-/// How many views may stand upon each other.
+/// The largest depth of views over views.
 const VIEWS_MAX: usize = 20;
 /// How many views a pipeline may read, views within views counted as often as they are read.
 const EXPANSION_MAX: usize = 100;
@@ -32,7 +32,7 @@ pub(crate) fn definition(options: RawDocument) -> Result<CollectionDefinition> {
     Ok(CollectionDefinition { uuid, options, collation, shard_key: None })
 }
 
-/// Returns the collection of that name, made if there is none: collections appear with the first write.
+/// Returns the collection of that name, created if it does not exist: the first write creates a collection.
 pub(crate) fn for_write(executor: &Executor, database: &str, name: &str) -> Result<Arc<Collection>> {
     refuse_system(database, name)?;
     if let Some(collection) = executor.find_collection(database, name) {
@@ -56,7 +56,7 @@ pub(crate) fn find(engine: &Engine, database: &str, name: &str) -> Result<Option
     Ok(engine.collection(database, name))
 }
 
-/// Returns the collections and views of a database whose figures clients may see.
+/// Returns the collections and views of a database whose statistics clients may see.
 pub(crate) fn readable(engine: &Engine, database: &str) -> Vec<Arc<Collection>> {
     let mut collections = engine.collections(database);
     collections.retain(|collection| !is_system_collection(database, &collection.name));
@@ -68,7 +68,7 @@ pub(crate) fn existing(engine: &Engine, database: &str, name: &str) -> Result<Ar
     find(engine, database, name)?.ok_or_else(|| missing(database, name))
 }
 
-/// Returns the error for a collection that is not there.
+/// Returns the error for a missing collection.
 pub(crate) fn missing(database: &str, name: &str) -> Error {
     Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {database}.{name}"))
 }
@@ -78,8 +78,8 @@ pub(crate) fn is_system_collection(database: &str, name: &str) -> bool {
     database == "admin" && name.starts_with("system.")
 }
 
-/// Refuses to read what belongs to the system, to all clients: documents, counts, figures and indexes alike, since a count by a
-/// filter reveals values as well as the documents do. `usersInfo` shows what user administrators need.
+/// Refuses reads of system collections by any client: documents, counts, statistics and indexes alike, since a count by a filter
+/// reveals values as well as the documents do. `usersInfo` shows what user administrators need.
 pub(crate) fn refuse_system_read(database: &str, name: &str) -> Result<()> {
     if is_system_collection(database, name) {
         let text = format!("not authorized on {database} to read {database}.{name}");
@@ -88,7 +88,7 @@ pub(crate) fn refuse_system_read(database: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Users can neither make nor change what belongs to the system, nor staged collections, which go with the process.
+/// Refuses writes to system collections, and to staged collections, which do not outlive the process.
 pub(crate) fn refuse_system(database: &str, name: &str) -> Result<()> {
     if name.starts_with("system.") || is_staged(name) {
         let text = format!("Invalid system namespace: {database}.{name}");
@@ -106,7 +106,7 @@ pub(crate) fn refuse_view(collection: &Collection) -> Result<()> {
     Ok(())
 }
 
-/// What a view is made of.
+/// The definition of a view.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     /// The name of the collection, or view, behind it.
@@ -140,7 +140,7 @@ pub(crate) fn resolve(engine: &Engine, database: &str, name: &str) -> Result<(St
     Err(Error::new(Code::VIEW_DEPTH_LIMIT_EXCEEDED, text))
 }
 
-/// Returns a view's pipeline, read without what surrounds the view.
+/// Returns a view's pipeline, parsed without the context of a request.
 pub(crate) fn parse_view(database: &str, on: &str, stages: &[RawDocument]) -> Result<Pipeline> {
     let settings = pipeline::Settings {
         database: database.to_owned(),
@@ -181,8 +181,8 @@ fn looked_into(database: &str, on: &str, pipeline: &Pipeline) -> Vec<String> {
     names.map(|name| name.collection).chain([on.to_owned()]).collect()
 }
 
-/// Refuses a pipeline that reads too many views, each of which stands for a pipeline of its own: a few views upon each
-/// other would be read a million times.
+/// Refuses a pipeline that reads too many views, each of which stands for another pipeline: a few nested views would be read
+/// a million times.
 pub(crate) fn check_expansion(engine: &Engine, database: &str, stages: &[RawDocument]) -> Result<()> {
     let mut left = EXPANSION_MAX;
     stages.iter().try_for_each(|stage| expand(engine, database, stage.view(), 0, &mut left))

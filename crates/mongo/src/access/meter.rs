@@ -1,5 +1,5 @@
-//! What a command costs in request units: everything that its statements read and write is added up here. Also which
-//! access paths it used, and how long it only waited, for the log of slow operations.
+//! The charge of a command in request units: the sum of everything that its statements read and write. Also the access paths that
+//! it used, and how long it only waited, for the log of slow operations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use engine::find::AccessPath;
 use engine::{Charge, PendingCharge, Position, QueryMetrics};
 use parking_lot::Mutex;
 
-/// How many access paths are remembered of a command that uses many.
+/// The largest number of access paths that are remembered of a command.
 const PATHS_MAX: usize = 4;
 
 /// The sums of one command.
@@ -72,7 +72,7 @@ impl Meter {
         }
     }
 
-    /// Adds time in which the command had nothing to do but to wait for news.
+    /// Adds time in which the command only waited for new events.
     pub(crate) fn note_wait(&self, time: Duration) {
         self.0.lock().waited += time;
     }
@@ -108,13 +108,13 @@ impl Meter {
         sums.position = sums.position.max(position);
     }
 
-    /// Where the last write of the command stands; none if it has written nothing.
+    /// The position of the command's last write; none if it has written nothing.
     pub(crate) fn position(&self) -> Option<Position> {
         self.0.lock().position
     }
 
-    /// Returns the charge of the command, with an answer of so many bytes: its reads as one page of a query, and its writes. One that
-    /// did neither costs the least that anything costs. Reads are paid with this.
+    /// Returns the charge of the command, with an answer of so many bytes: its reads as one page of a query, and its writes. A
+    /// command that did neither costs the minimum. Reads are paid with this.
     pub(crate) fn settle(&self, answer_bytes: usize) -> Charge {
         let mut sums = self.0.lock();
         let shown = |read: QueryMetrics| QueryMetrics { output_bytes: answer_bytes as u64, ..read };

@@ -1,8 +1,9 @@
-//! How commands get at documents: where a command reads and writes, what that costs, and what pipelines read through.
+//! How commands reach documents: where a command reads and writes, what that costs, and what pipelines read from.
 //!
-//! Plans and scans are the engine's (`engine::find`). Here is what belongs to requests: `executor` is the database or the
-//! transaction that a command works in, and meters it; `library` is the source of a pipeline, `output` its target, `answers` a
-//! running pipeline with everything that it needs between two requests of a cursor; `catalog` has names and views.
+//! Plans and scans are the engine's (`engine::find`). This folder has what belongs to requests: `executor` is the database or
+//! transaction that a command works in, and `meter` its charge; `pipeline_source` is the source of a pipeline, `output` its
+//! target, `pipeline_cursor` a running pipeline with everything that it needs between two requests; `catalog` has names and
+//! views.
 
 pub(crate) mod catalog;
 pub(crate) mod executor;

@@ -24,7 +24,7 @@ use crate::protocol::random;
 /// How many attempts `$merge` makes for a document before it gives up with a conflict.
 const ATTEMPTS_MAX: usize = 1_000;
 
-/// How the names of staged collections begin; a number in hexadecimal digits follows.
+/// The prefix of the names of staged collections; a number in hexadecimal digits follows.
 const STAGED_PREFIX: &str = "tmp.agg_out.";
 
 /// Removes the staged collections that an earlier process left. It runs before anything else does.
@@ -38,8 +38,8 @@ pub(crate) fn remove_leftovers(engine: &Engine) {
     }
 }
 
-/// Copies the lifecycle settings of a collection to what replaces it, but for a hold, which forbids that, and the feed, which
-/// follows those who watch the name. Archive and deletion record follow with the name: a staged collection has none.
+/// Copies the lifecycle settings of a collection to its replacement, except for a hold, which forbids a replacement, and the
+/// feed, which follows the watches of the name. Archive and deletion record follow with the name: a staged collection has none.
 fn copy_lifecycle(engine: &Engine, replaced: &Arc<Collection>, by: &Arc<Collection>) -> engine::Result<()> {
     let settings = Owner::Collection(Arc::clone(replaced)).lifecycle();
     engine.change_lifecycle(&Owner::Collection(Arc::clone(by)), |own| {
@@ -94,14 +94,14 @@ impl Staged {
         }
     }
 
-    /// Forgets what was staged: the pipeline has failed.
+    /// Discards the staged collection after a failure of the pipeline.
     pub(crate) fn abandon(self, executor: &Executor) {
         // What cannot be dropped now is dropped when the next process starts.
         let _ = executor.engine().drop_collection(&self.collection);
     }
 }
 
-/// Adds documents to what will replace a collection.
+/// Adds documents to a staged collection.
 pub(super) fn stage(
     executor: &Executor,
     staged: &mut Option<Staged>,
@@ -129,7 +129,7 @@ pub(super) fn stage(
     Ok(())
 }
 
-/// Puts what was staged in place of a collection.
+/// Replaces a collection with the staged one.
 pub(super) fn replace(executor: &Executor, staged: &mut Option<Staged>, target: &Namespace) -> Result<()> {
     let ready = match staged.take() {
         Some(ready) => ready,
@@ -144,7 +144,7 @@ pub(super) fn replace(executor: &Executor, staged: &mut Option<Staged>, target: 
     }
 }
 
-/// Shows a document to its counterpart and writes what becomes of them.
+/// Merges a document with its counterpart and writes the result.
 pub(super) fn merge(
     executor: &Executor,
     merge: &Arc<Merge>,

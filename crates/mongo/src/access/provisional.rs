@@ -1,10 +1,10 @@
-//! Collections that transactions have brought into being.
+//! Collections that transactions have created.
 //!
-//! The first write makes a collection, also within a transaction, where the write itself may be undone. Such a
-//! collection is held by every open transaction that writes to it, and goes when the last of them has ended without a commit.
-//! It is there to stay as soon as one of them has committed, or a command outside of all transactions has used it.
+//! The first write creates a collection, also within a transaction, where the write itself may be undone. Every open transaction
+//! that writes to such a collection holds it, and it is removed when the last of them has ended without a commit. It stays as
+//! soon as one of them has committed, or a command outside of all transactions has used it.
 //!
-//! Others see it meanwhile, empty. What an open transaction has made when the process ends stays, empty as well.
+//! Meanwhile other clients see it, empty. If the process ends before the transaction, the collection stays, empty as well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Provisional {
     count: AtomicUsize,
 }
 
-/// Those that one transaction holds. When it is dropped, it lets go of them.
+/// The collections that one transaction holds. Dropping it releases them.
 pub(crate) struct HeldCollections {
     shared: Arc<SharedState>,
     collections: Mutex<Vec<Arc<Collection>>>,
@@ -48,7 +48,7 @@ impl Provisional {
         self.count.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Lets go of a collection. It is dropped while no other transaction can take hold of it.
+    /// Releases a collection. It is dropped while no other transaction can hold it.
     fn release(&self, engine: &Engine, collection: &Collection) {
         let mut holders = self.holders.lock();
         let Some(count) = holders.get_mut(&collection.definition.uuid) else { return };
@@ -97,7 +97,7 @@ impl HeldCollections {
         self.collections.lock().iter().any(|held| held.definition.uuid == collection.definition.uuid)
     }
 
-    /// Makes a collection and holds it.
+    /// Creates a collection and holds it.
     pub(crate) fn create(
         &self,
         database: &str,
@@ -114,7 +114,7 @@ impl HeldCollections {
         Ok(collection)
     }
 
-    /// Hands what it holds to the commit: the collections stay, unless its commit is known to have failed.
+    /// Passes its collections to the commit: they stay, unless the commit is known to have failed.
     pub(crate) fn commit(&self) -> Committing {
         let collections = std::mem::take(&mut *self.collections.lock());
         Committing { shared: Arc::clone(&self.shared), collections }

@@ -1,8 +1,8 @@
 //! Scratch files of one request, which the engine may remove: they hold copies of documents, and a collection may have a
 //! `maxPurgeDelay` (T24).
 //!
-//! Only [`PipelineCursor`](super::Answers) gives a pipeline a place for scratch files, and only this one, so that there is no scratch
-//! file that the engine does not know of.
+//! Only [`PipelineCursor`](super::pipeline_cursor::PipelineCursor) gives a pipeline a place for scratch files, and only this one,
+//! so the engine knows every scratch file.
 
 use std::sync::Arc;
 

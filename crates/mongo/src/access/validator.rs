@@ -1,5 +1,5 @@
-//! What a collection asks of documents before they are stored: its validator, a filter that they must match, and its shard key,
-//! which they must have and keep.
+//! What a collection requires of documents before they are stored: its validator, a filter that they must match, and its shard
+//! key, which they must have and keep.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::protocol::write_errors::DetailBudget;
 
 const FAILED: &str = "Document failed validation";
 
-/// What is asked of documents before they are stored.
+/// The requirements of a collection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Validator {
     filter: Option<Arc<Filter>>,
     /// The filter as it was written.
     rules: Document,
-    /// A document that did not match before may go on not matching.
+    /// A document that did not match before need not match now.
     moderate: bool,
     shard_key: Option<FieldPath>,
     /// The document that was refused last and when, for the explanation.
@@ -30,7 +30,7 @@ pub(crate) struct Validator {
 }
 
 impl Validator {
-    /// Returns what a collection asks. A request may go past the validator, and offences may be there only to be logged.
+    /// Returns the requirements of a collection. A request may bypass the validator, and violations may only be logged.
     pub(crate) fn of(collection: &Collection, bypass: bool) -> Result<Validator> {
         let options = collection.definition.options.view();
         let text = |name| options.get(name).and_then(ValueRef::as_str);
@@ -50,7 +50,7 @@ impl Validator {
         })
     }
 
-    /// Asks a document that is new.
+    /// Checks a new document.
     pub(crate) fn check_insert(&self, document: &RawDocument, context: &Context) -> mql::Result<()> {
         if let Some(path) = &self.shard_key
             && path.get(document.view()).is_none()
@@ -61,7 +61,7 @@ impl Validator {
         self.check_rules(document, context)
     }
 
-    /// Asks a document that is changed.
+    /// Checks a changed document.
     pub(crate) fn check_update(
         &self,
         before: &RawDocument,
@@ -102,8 +102,8 @@ impl Validator {
         self.refused.lock().as_ref().map(|(_, now)| *now)
     }
 
-    /// Adds to a refusal what clients look at besides its message: which document, and what it does not meet. What it does not
-    /// meet is found out within the context of the command, and only within the command's budget for details.
+    /// Adds the details to a refusal that clients read besides its message: the document, and the rules that it breaks. The rules are
+    /// determined within the context of the command, and only within the command's budget for details.
     pub(crate) fn explained(&self, error: Error, budget: &DetailBudget, context: &Context) -> Error {
         if error.code != Code::DOCUMENT_VALIDATION_FAILURE {
             return error;

@@ -1,4 +1,4 @@
-//! The account's keys as passwords: any of them is good, and what it allows goes with it.
+//! The account's keys as passwords: each is valid, with the rights of the key.
 //!
 //! All keys have the salt that the account's name has, so a client cannot tell how many there are, nor which it has. A proof is
 //! checked against each of them.

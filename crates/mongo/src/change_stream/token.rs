@@ -1,4 +1,4 @@
-//! Resume tokens: `{_data: <hexadecimal digits>}`, a position and what stands there. Their digits sort as events do.
+//! Resume tokens: `{_data: <hexadecimal digits>}`, a position and the event there. Their digits sort as events do.
 //!
 //! ```text
 //! position (32 bytes), mark u8, checksum u32

@@ -1,4 +1,4 @@
-//! `collStats`: sizes of a collection, of the living only (T18).
+//! `collStats`: sizes of a collection, of living documents only (T18).
 
 use bson::Document;
 

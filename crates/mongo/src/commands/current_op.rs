@@ -1,4 +1,4 @@
-//! `currentOp`: the commands that run just now. Fields of the command besides its own are a filter.
+//! `currentOp`: the running commands. Fields of the command besides its own are a filter.
 
 use bson::Document;
 use mql::filter::Filter;

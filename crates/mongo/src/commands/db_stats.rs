@@ -1,4 +1,4 @@
-//! `dbStats`: sizes of a database, of the living only (T18).
+//! `dbStats`: sizes of a database, of living documents only (T18).
 
 use std::sync::Arc;
 

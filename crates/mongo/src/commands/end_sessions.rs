@@ -1,4 +1,4 @@
-//! `endSessions`: the client is done with these.
+//! `endSessions`: the client no longer needs these sessions.
 
 use crate::protocol::error::{Error, Result};
 use crate::protocol::reply::Reply;

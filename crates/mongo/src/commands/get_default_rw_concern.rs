@@ -1,4 +1,4 @@
-//! `getDefaultRWConcern`: what holds for commands that name no concern of their own.
+//! `getDefaultRWConcern`: the concerns of commands that name none.
 
 use bson::{Document, Value};
 

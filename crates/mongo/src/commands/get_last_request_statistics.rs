@@ -1,4 +1,4 @@
-//! `getLastRequestStatistics`: what the previous command of this connection cost. One of Cosmos DB's own commands.
+//! `getLastRequestStatistics`: the charge of the previous command of this connection. One of Cosmos DB's own commands.
 
 use bson::Document;
 use mql::Code;

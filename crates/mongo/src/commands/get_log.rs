@@ -1,4 +1,4 @@
-//! `getLog`: the last lines of what this front end had to say.
+//! `getLog`: the last lines of this front end's log.
 
 use bson::{Document, Value};
 use mql::Code;

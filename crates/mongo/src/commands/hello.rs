@@ -1,4 +1,4 @@
-//! `hello`, also spelled `isMaster` and `ismaster`: what this server is and can do. The first thing any client asks.
+//! `hello`, also spelled `isMaster` and `ismaster`: what this server is and supports. The first command of every client.
 
 use bson::{Document, ObjectId, RawDocument, Value, ValueRef};
 

@@ -1,4 +1,4 @@
-//! `killOp`: stops a command that runs.
+//! `killOp`: stops a running command.
 
 use bson::Document;
 

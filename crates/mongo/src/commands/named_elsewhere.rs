@@ -1,4 +1,4 @@
-//! Nothing but the table decides by a command's name: a look at the crate's own sources.
+//! Checks in the crate's own sources that only the table decides by a command's name.
 
 use std::collections::BTreeSet;
 use std::fs;

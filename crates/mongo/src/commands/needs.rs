@@ -1,4 +1,4 @@
-//! What commands need whose needs depend on the request: one function for each, named in the table of commands.
+//! The rights that commands need where they depend on the request: one function for each, named in the table of commands.
 //!
 //! Whatever is wrong with a command is left for the command itself to say, as long as it then does nothing. What a function here
 //! reads must be what the command reads: the first field of a name, and the pipeline as it is parsed to run.

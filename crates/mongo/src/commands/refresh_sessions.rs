@@ -1,4 +1,4 @@
-//! `refreshSessions`: the client still wants these.
+//! `refreshSessions`: the client still needs these sessions.
 
 use crate::commands::end_sessions::named;
 use crate::protocol::error::Result;

@@ -1,4 +1,4 @@
-//! `setParameter`: `{setParameter: 1, name: value}`; answers what it was.
+//! `setParameter`: `{setParameter: 1, name: value}`; returns the previous value.
 
 use bson::Document;
 use mql::Code;

@@ -1,4 +1,4 @@
-//! `startSession`: a session whose id the server makes.
+//! `startSession`: a session whose id the server generates.
 
 use bson::Document;
 

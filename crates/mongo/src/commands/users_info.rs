@@ -1,4 +1,4 @@
-//! `usersInfo`: users that were made by `createUser`. The account is none of them.
+//! `usersInfo`: users created by `createUser`. The account is not one of them.
 
 use bson::{Document, Value, ValueRef};
 

@@ -1,4 +1,4 @@
-//! `validate`: compares what lies in the store for a collection with its documents.
+//! `validate`: compares the entries of a collection in the store with its documents.
 
 use bson::Document;
 

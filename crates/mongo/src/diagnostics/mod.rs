@@ -1,4 +1,4 @@
-//! What the front end shows of itself: figures, the use of indexes, fail points for test suites.
+//! Diagnostics of the front end: statistics, the use of indexes, fail points for test suites.
 
 pub(crate) mod fail_points;
 pub(crate) mod index_uses;

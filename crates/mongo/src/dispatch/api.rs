@@ -1,4 +1,4 @@
-//! The versioned API: a client may promise to use nothing but what version 1 has.
+//! The versioned API: a client may restrict itself to what version 1 has.
 
 use bson::ValueRef;
 use mql::Code;

@@ -1,4 +1,4 @@
-//! The one map from what went wrong to what the wire says: code, name, message, labels.
+//! The one map from errors to the wire: code, name, message, labels.
 //!
 //! The engine speaks of remedies, the language of codes; nothing else in this crate translates between the two. Wording
 //! that drivers, tools or their tests look for is MongoDB's; the rest is ours.

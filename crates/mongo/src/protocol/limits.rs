@@ -1,4 +1,4 @@
-//! Every bound the front end puts on a peer, in one place.
+//! All limits of the front end for peers.
 //!
 //! A number here is a promise: nothing a client sends is buffered, unpacked or waited for beyond it. Those that clients know
 //! by name are in the answer of `hello`.

@@ -1,4 +1,4 @@
-//! How a front end behaves: what the operator chooses.
+//! The settings of the front end, which the operator chooses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The built-in roles: what each allows, where. One table, and one function that is asked.
+//! The built-in roles: what each permits, and where. One table, and one function that answers from it.
 //!
 //! The table has MongoDB's own roles with those of their actions that some command here needs; what such a role allows there and
 //! nothing here does has no row. A role of a database reaches over that database; a role of `admin` over what its row names.

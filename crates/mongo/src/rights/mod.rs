@@ -1,4 +1,4 @@
-//! What roles allow: actions, the roles that grant them, and the rights of a client.
+//! Rights: actions, the roles that grant them, and the rights of a client.
 //!
 //! `commands` says in each row of its table what the command needs, and `commands::needs` what depends on the request; `built_in`
 //! knows what roles allow; `dispatch::authorization` is the one place where both meet.

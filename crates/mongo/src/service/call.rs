@@ -1,4 +1,4 @@
-//! One command as its handler gets it: its client, what it names, what it carries.
+//! One command as its handler gets it: its client, its target, its fields.
 
 use std::sync::Arc;
 use std::time::Duration;

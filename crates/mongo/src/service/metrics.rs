@@ -1,4 +1,4 @@
-//! The figures of this front end among those of all, and what the number of an error means in them.
+//! The metrics of this front end, and the outcome that each error code counts as.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,21 +81,17 @@ pub(crate) fn outcome(code: Code) -> Outcome {
 impl MetricsSource for Service {
     fn write(&self, page: &mut Page) {
         let figures: [(_, _, usize); 5] = [
-            (
-                "bolide_mongo_cursors_open",
-                "Cursors of MongoDB clients that are open.",
-                self.cursors.figures().open,
-            ),
+            ("bolide_mongo_cursors_open", "Open cursors of MongoDB clients.", self.cursors.figures().open),
             ("bolide_mongo_sessions_open", "Sessions of MongoDB clients.", self.sessions.count()),
             (
                 "bolide_mongo_transactions_open",
-                "Transactions of MongoDB clients that are open.",
+                "Open transactions of MongoDB clients.",
                 self.transactions.open_count(),
             ),
-            ("bolide_mongo_commands_running", "MongoDB commands that run.", self.operations.list().len()),
+            ("bolide_mongo_commands_running", "Running MongoDB commands.", self.operations.list().len()),
             (
                 "bolide_mongo_idle_bytes",
-                "Bytes that rest in open cursors and transactions of MongoDB clients.",
+                "Bytes held by idle cursors and transactions of MongoDB clients.",
                 self.shares.bytes(),
             ),
         ];
@@ -105,12 +101,12 @@ impl MetricsSource for Service {
         let counters = [
             (
                 "bolide_mongo_idle_ended_total",
-                "Idle cursors and transactions of MongoDB clients that were ended because their user held too much.",
+                "Idle cursors and transactions of MongoDB clients closed because their user held too much.",
                 self.shares.ended.get(),
             ),
             (
                 "bolide_mongo_authentication_failures_total",
-                "Wrong passwords of MongoDB clients.",
+                "Failed authentications of MongoDB clients.",
                 self.wrong_proofs.get(),
             ),
         ];

@@ -63,7 +63,7 @@ pub struct Service {
     pub(crate) started: Instant,
     /// The same by the engine's clock.
     pub(crate) started_at: Time,
-    /// Made anew with every process: distinguishes it from its successor.
+    /// New in every process: distinguishes it from its successor.
     pub(crate) process: ObjectId,
     connections: AtomicI32,
     /// Whether the shutdown has begun.
@@ -134,7 +134,7 @@ impl Service {
         Users { engine: &self.engine, account: &self.settings.account, keys: &self.account_keys }
     }
 
-    /// Returns the rights of a connection at this moment. Roles and keys are looked up anew for every command, so that a change
+    /// Returns the rights of a connection at this moment. Roles and keys are looked up for every command, so that a change
     /// of them, or the end of a user, holds from the next command on.
     pub(crate) fn rights(&self, connection: &Connection) -> Result<Rights> {
         let Some(identity) = connection.client.lock().identity.clone() else {

@@ -1,4 +1,4 @@
-//! The commands that run just now, so that they can be shown, limited in time and stopped.
+//! The running commands, so that they can be shown, limited in time and stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

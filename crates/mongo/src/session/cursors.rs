@@ -1,8 +1,8 @@
 //! Cursors: results that clients fetch batch by batch.
 //!
-//! A cursor rests between two requests and holds nothing of the store: no snapshot, no lock. It belongs to the client that opened it;
-//! it is taken out while a request uses it, so that two requests never share one. Idle ones are closed after ten minutes, and
-//! there are only so many, with a share for each user (see `shares`).
+//! A cursor is idle between two requests and holds nothing of the store: no snapshot, no lock. It belongs to the client that opened
+//! it and is taken out while a request uses it, so that two requests never share one. Idle cursors are closed after ten
+//! minutes, and their number is bounded, with a share for each user (see `shares`).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -58,9 +58,9 @@ impl Cursor {
 
 /// What is still to come.
 pub(crate) enum Remaining {
-    /// Documents that are known already.
+    /// Documents that have been computed.
     List(VecDeque<RawDocument>),
-    /// Documents that are computed when they are asked for.
+    /// Documents that are computed on request.
     Pipeline(Box<PipelineCursor>),
     /// Changes that are to come.
     Changes(Box<Stream>),
@@ -72,7 +72,7 @@ enum Slot {
         since: Instant,
         share: Share,
     },
-    /// A request uses it. `doomed`: it was killed meanwhile and is not to come back.
+    /// A request uses it. If it was closed meanwhile, it is not put back.
     InUse {
         owner: Owner,
         transaction: Option<i64>,
@@ -132,8 +132,8 @@ impl Cursors {
         Ok(id)
     }
 
-    /// Returns the cursor of a user that rests and holds the most, and how much; of several the one that rests for the longest time.
-    /// Cursors of transactions are left out: they end with their transaction.
+    /// Returns the idle cursor of a user that holds the most, and how much; of several the one that has been idle for the longest
+    /// time. Cursors of transactions are left out: they end with their transaction.
     pub(crate) fn largest_idle(&self, user: &UserDigest) -> Option<(i64, usize)> {
         let slots = self.slots.lock();
         let own = slots.iter().filter_map(|(id, slot)| match slot {
@@ -147,7 +147,7 @@ impl Cursors {
         own.max_by_key(|(_, bytes, since)| (*bytes, *since)).map(|(id, bytes, _)| (id, bytes))
     }
 
-    /// Returns how many bytes rest in the cursors of a user's transactions, by session: each has one transaction at a time.
+    /// Returns how many bytes the cursors of a user's transactions hold, by session: each has one transaction at a time.
     pub(crate) fn bytes_in_transactions(&self, user: &UserDigest) -> HashMap<SessionId, usize> {
         let mut bytes = HashMap::new();
         for slot in self.slots.lock().values() {
@@ -162,7 +162,7 @@ impl Cursors {
         bytes
     }
 
-    /// Closes a cursor that rests, to free memory; false if there is none any more.
+    /// Closes an idle cursor, to free memory; false if it is gone.
     pub(crate) fn evict(&self, id: i64) -> bool {
         let mut slots = self.slots.lock();
         if !matches!(slots.get(&id), Some(Slot::Resting { .. })) {
@@ -177,7 +177,7 @@ impl Cursors {
         true
     }
 
-    /// Returns what it needs to continue a cursor that rests.
+    /// Returns the rights that are needed to continue an idle cursor.
     pub(crate) fn needs(&self, id: i64) -> Vec<Privilege> {
         match self.slots.lock().get(&id) {
             Some(Slot::Resting { cursor, .. }) => cursor.needs.to_vec(),
@@ -218,7 +218,7 @@ impl Cursors {
         Error::new(Code::CURSOR_NOT_FOUND, text)
     }
 
-    /// Puts a cursor back after a request; one that was killed meanwhile is gone.
+    /// Puts a cursor back after a request, unless it was closed meanwhile.
     pub(crate) fn put_back(&self, id: i64, cursor: Box<Cursor>) -> bool {
         let mut slots = self.slots.lock();
         let Some(Slot::InUse { killed: false, mut share, .. }) = slots.remove(&id) else { return false };
@@ -227,7 +227,7 @@ impl Cursors {
         true
     }
 
-    /// Whether a cursor that was taken has been killed meanwhile.
+    /// Whether a cursor that was taken has been closed meanwhile.
     pub(crate) fn is_killed(&self, id: i64) -> bool {
         !matches!(self.slots.lock().get(&id), Some(Slot::InUse { killed: false, .. }))
     }
@@ -271,7 +271,7 @@ impl Cursors {
         });
     }
 
-    /// Closes cursors that have rested for that time, at most so many.
+    /// Closes cursors that have been idle for that time, at most so many.
     pub(crate) fn sweep(&self, now: Instant, idle: Duration, most: usize) -> SweepResult<Cursor> {
         let mut slots = self.slots.lock();
         let expired = stale(&mut slots, now, idle, most);
@@ -308,7 +308,7 @@ impl Drop for TransactionCursors {
     }
 }
 
-/// Returns the error for one cursor too many. It ends a transaction that it was to be part of, which the client then runs again.
+/// Returns the error for one cursor too many. It ends the transaction of the cursor, which the client then retries.
 fn refused(refusal: Refusal, in_transaction: bool) -> Error {
     let text = match refusal {
         Refusal::All(most) => format!("{most} cursors are open already"),
@@ -325,7 +325,7 @@ fn is_stale(slot: &Slot, now: Instant, idle: Duration) -> bool {
     matches!(slot, Slot::Resting { cursor, since, .. } if !cursor.keep && now.duration_since(*since) >= idle)
 }
 
-/// Takes out cursors that have rested for that time, at most so many.
+/// Takes out cursors that have been idle for that time, at most so many.
 fn stale(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration, most: usize) -> Vec<Cursor> {
     let cursor = |(_, slot)| match slot {
         Slot::Resting { cursor, .. } => Some(*cursor),

@@ -1,8 +1,8 @@
-//! Sessions: what a command belongs to beyond its connection, and which numbered statement it is.
+//! Sessions, which span connections, and the numbered statements of their commands.
 //!
-//! A session is made by the client, which simply sends its id; it is remembered for thirty minutes after its last use. That
-//! is counted in real time and not by the engine's clock, because drivers count it so: a test clock that leaps ahead a year
-//! must not end the sessions of its own clients (T29).
+//! A client creates a session by sending its id; the session is kept for thirty minutes after its last use. That time is
+//! real time and not that of the engine's clock, because drivers count it so: a test clock that leaps ahead a year must not
+//! end the sessions of its own clients (T29).
 
 pub(crate) mod cursors;
 pub(crate) mod shares;
@@ -27,7 +27,7 @@ use crate::session::sweep_result::SweepResult;
 /// How long a session is remembered after its last use.
 pub(crate) const SESSION_LIFETIME: Duration = Duration::from_mins(SESSION_MINUTES as u64);
 
-/// A session's name: the client's sixteen bytes, and whose they are, so that no client meets another user's session.
+/// A session's name: the client's sixteen bytes and its user, so that no client reaches another user's session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SessionId {
     pub(crate) uuid: [u8; 16],
@@ -81,8 +81,8 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Returns the session of that name, made if need be, and used just now. Where there is no space for another one, also the sessions
-    /// that have outlived their time, for the caller to clean up behind.
+    /// Returns the session of that name, created if necessary, and marks it as used. If there is no space for another one, also
+    /// returns the expired sessions, for the caller to clean up.
     pub(crate) fn touch(&self, id: SessionId, now: Instant) -> Result<(Arc<Session>, Vec<Arc<Session>>)> {
         let mut known = self.known.lock();
         if let Some(session) = known.get(&id) {
@@ -143,7 +143,7 @@ fn is_in_use(session: &Arc<Session>) -> bool {
     Arc::strong_count(session) > 1
 }
 
-/// The owner of a cursor, who alone may continue it.
+/// The owner of a cursor. Only the owner may continue it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The session in which it was opened, if any.
@@ -152,7 +152,7 @@ pub(crate) struct Owner {
     pub(crate) user: [u8; 32],
 }
 
-/// What a command is in a transaction.
+/// The role of a command in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InTransaction {
     /// It may be part of one.
@@ -168,7 +168,7 @@ pub(crate) enum InTransaction {
 /// Which of a session's numbered statements a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TxnNumber {
-    /// A write that the client may send again, and that must happen once.
+    /// A write that the client may retry, and that must happen once.
     Retryable {
         /// Grows from write to write.
         number: i64,

@@ -1,4 +1,4 @@
-//! Every document that a command's filter finds, one after the other, within one request; or how many there are.
+//! All documents that match a command's filter, one after the other, within one request; or their number.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `OP_COMPRESSED`: a message in a smaller coat.
+//! `OP_COMPRESSED`: a compressed message.
 //!
 //! What comes out is bounded by what the message says it will be, and that by the largest message; one byte more or less is
 //! an error. So a small message cannot unfold into a large one that was not announced.

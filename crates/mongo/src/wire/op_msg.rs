@@ -1,4 +1,4 @@
-//! `OP_MSG`: how everything but the first greeting of some drivers is said.
+//! `OP_MSG`: the form of every message but the first hello of some drivers.
 
 use bson::RawDocument;
 use bytes::Bytes;

@@ -33,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) ended: Option<tokio::task::JoinHandle<()>>,
 }
 
-/// A replica set that lets everybody in, with test commands.
+/// A replica set without authentication, with test commands.
 pub(crate) fn settings() -> Settings {
     Settings {
         profile: Profile::ReplicaSet { name: "globaldb".to_owned() },

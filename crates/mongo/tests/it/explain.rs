@@ -86,7 +86,7 @@ async fn explain_shows_the_way_and_what_it_costs() {
     );
 }
 
-/// T14: entries of the dead are not counted, before the purge has come.
+/// T14: entries of expired items are not counted, before the purge has run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_count_by_entries_alone_counts_the_living() {
     let server = Server::start().await;

@@ -89,7 +89,7 @@ async fn what_is_wrong_is_told_on_the_short_way_too() {
     assert_ne!(inner(&first, "cursor.id"), &Value::Int64(0));
 }
 
-/// T1, T14: who has died is not there, before the purge has come.
+/// T1, T14: an expired document is not found, before the purge has run.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_dead_are_not_found_on_the_short_way() {
     let server = Server::start().await;

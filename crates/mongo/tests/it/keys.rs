@@ -106,7 +106,7 @@ async fn salts_tell_neither_keys_nor_names() {
     }
 }
 
-/// Where strangers may do everything because everybody knows the key, a new key ends that.
+/// Where unauthenticated clients may do everything because the key is public, a new key ends that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_primary_key_shuts_a_door_that_was_open() {
     let (server, keys) = server(Authentication::Optional).await;

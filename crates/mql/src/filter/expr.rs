@@ -1,4 +1,4 @@
-//! What an `$expr` says about single fields: equalities, which an index can serve.
+//! The conditions of an `$expr` on single fields: equalities, which an index can serve.
 //!
 //! An expression compares whole values: `{$eq: ["$a", 5]}` holds for `{a: 5}` and not for `{a: [5]}`. So it implies the condition
 //! `{a: 5}` of filters, which is what an index answers, and is implied by none; the expression itself is always asked too.

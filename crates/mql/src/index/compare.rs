@@ -1,4 +1,4 @@
-//! Whether two indexes can stand side by side.
+//! Whether two indexes can exist side by side.
 //!
 //! The identity of an index is its key, its collation, its partial filter, and whether it is unique or sparse. All other
 //! options are settings.
@@ -9,7 +9,7 @@ use super::pattern::PartKind;
 use super::{IndexSpec, cannot_create, show};
 use crate::error::{Code, Error};
 
-/// How a requested index stands to one that exists.
+/// The relation of a requested index to an existing one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Relation {
     /// They are different indexes.
@@ -74,7 +74,7 @@ fn is_text(index: &IndexSpec) -> bool {
     index.parts.iter().any(|part| part.kind == PartKind::Text)
 }
 
-/// Returns what tells one index from another. Numbers in it are made comparable by writing all of them in one form.
+/// Returns what distinguishes one index from another. Numbers in it are made comparable by writing all of them in one form.
 fn signature(index: &IndexSpec) -> (Vec<u8>, bool, bool) {
     let empty = Document::new();
     let partial = index.partial.as_ref().map_or(&empty, |partial| &partial.expression);

@@ -1,7 +1,7 @@
-//! Indexes: what a specification says, which keys a document has, and which spans of keys can answer a filter.
+//! Indexes: specifications, the keys of documents, and the spans of keys that can answer a filter.
 //!
 //! [`IndexSpec::parse`] checks a specification as clients send it; [`IndexSpec::entries`] gives the ordered keys of a
-//! document; [`compare_specs`] says whether two indexes can stand side by side; [`plan()`] says which of them help with a
+//! document; [`compare_specs`] says whether two indexes can exist side by side; [`plan()`] says which of them help with a
 //! filter. This module does not know where keys are stored.
 //!
 //! The invariant: the index has a key for every value by which a filter can match a document, or the plan does not use the

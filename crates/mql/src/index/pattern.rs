@@ -176,7 +176,7 @@ fn check_combination(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a pattern is that of the index on `_id`; the number tells the direction.
+/// Returns whether a pattern is that of the index on `_id`; the number is the direction.
 pub(super) fn id_direction(key: &bson::Document) -> Option<f64> {
     let mut fields = key.iter();
     match (fields.next(), fields.next()) {

@@ -13,7 +13,7 @@ use crate::path::Arrays;
 
 /// The largest number of seconds.
 pub const EXPIRE_AFTER_SECONDS_MAX: i32 = i32::MAX;
-/// The field whose index stands for the time of the last write.
+/// The field whose index means the time of the last write.
 const LAST_WRITE_FIELD: &str = "_ts";
 
 /// What a TTL index counts from.

@@ -5,8 +5,8 @@
 //!   feed  ---------------------->  step  ---------------------->  step  ----> pop: row, wanting, end
 //! ```
 //!
-//! The last step is asked first. One that wants a row has the step before it asked; one that gives a row has it pushed into the
-//! step behind it. A step keeps its state between two calls, so a pipeline rests in a cursor as it is.
+//! The last step is polled first. If it needs a row, the step before it is polled; a row that a step
+//! returns is pushed into the step after it. A step keeps its state between two calls, so a cursor can keep a pipeline as it is.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -29,15 +29,15 @@ pub(crate) enum Flow {
     End,
 }
 
-/// A stage at work. `push` and `end` follow only upon [`Flow::Wanting`]; after `end` a step wants nothing any more; after
-/// [`Flow::End`] it says so again if it is asked again.
+/// A running stage. `push` and `end` are called only after [`Flow::Wanting`]; after `end` a step requests no more rows; after
+/// [`Flow::End`] it returns the same again.
 pub(crate) trait Step: Send {
     fn push(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()>;
     fn end(&mut self, execution: &mut ExecutionContext<'_>) -> Result<()>;
     fn pop(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Flow>;
     /// Closes the scans that are open at the source.
     fn close(&mut self, _source: &mut dyn Source) {}
-    /// Ends a request: lets go of what only that request could use.
+    /// Ends a request: releases what only that request could use.
     fn rest(&mut self) {}
     /// Returns how many bytes of rows it holds between two requests, roughly.
     fn bytes(&self) -> usize {
@@ -132,7 +132,7 @@ impl Outbox {
 /// A stage that maps a row to another one or drops it, independently of other rows.
 pub(crate) trait Each: Send {
     fn apply(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>>;
-    /// Ends a request: lets go of what only that request could use.
+    /// Ends a request: releases what only that request could use.
     fn rest(&mut self) {}
 }
 

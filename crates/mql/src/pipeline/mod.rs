@@ -65,18 +65,18 @@ use stages::order::Sorted;
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     leading: Leading,
-    /// What is left to do after the scan.
+    /// The stages after the scan.
     stages: Vec<Stage>,
     around: PipelineContext,
     part: Part,
 }
 
-/// What is asked of the collection itself.
+/// The part of a pipeline that the collection itself answers.
 #[derive(Debug, Clone)]
 pub struct Leading {
     /// The conditions at the beginning.
     pub filter: Arc<Filter>,
-    /// The order that is wanted next, if there is one.
+    /// The order that is required next, if there is one.
     pub sort: Option<Arc<Sort>>,
     /// How many rows are asked for at most.
     pub limit: Option<u64>,
@@ -84,7 +84,7 @@ pub struct Leading {
     pub conditions: Document,
 }
 
-/// What a `find` asks for.
+/// The parts of a `find`.
 #[derive(Debug, Clone, Copy)]
 pub struct Find<'a> {
     /// The conditions.
@@ -172,7 +172,7 @@ impl Pipeline {
         )
     }
 
-    /// Returns the other collections that are looked into, as they are named: some may be views.
+    /// Returns the other collections that are read, as they are named: some may be views.
     pub fn collections(&self) -> Vec<Namespace> {
         let mut found = Vec::new();
         self.stages.iter().for_each(|stage| stage.collections(&mut found));
@@ -181,7 +181,7 @@ impl Pipeline {
         found
     }
 
-    /// Returns what stages tell of beside documents, in pipelines within this one too, and of which collection.
+    /// Returns what stages describe besides documents, including pipelines within this one, and of which collection.
     pub fn descriptions(&self) -> Vec<(Namespace, Description)> {
         let mut found = Vec::new();
         if let Some(Stage::Describe(what)) = self.stages.first() {

@@ -72,7 +72,7 @@ fn lets_pass(stage: &Stage, requested_meta: Option<&[&str]>) -> bool {
     }
 }
 
-/// Tells each `$sort` how many rows are wanted of it.
+/// Sets for each `$sort` how many rows are needed.
 pub(crate) fn bound_sorts(stages: &mut [Stage]) {
     for place in 0..stages.len() {
         if let (Stage::Sort(_), Some(limit)) = (&stages[place], rows_wanted(&stages[place + 1..]))

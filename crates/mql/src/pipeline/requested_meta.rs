@@ -11,7 +11,7 @@ use crate::filter::Filter;
 pub struct RequestedMeta {
     /// `sortKey`: sorts keep what they sorted by.
     pub sort_key: bool,
-    /// `indexKey`: the source tells which key led to a document.
+    /// `indexKey`: the index key by which the source found a document.
     pub index_key: bool,
     /// `textScore`: there must be a `$text`.
     pub text_score: bool,

@@ -31,7 +31,7 @@ pub(crate) trait SortOrder: Send {
     fn compare(&self, left: &Self::Key, right: &Self::Key) -> Ordering;
     /// Returns how many bytes a key takes, roughly.
     fn key_bytes(&self, key: &Self::Key) -> usize;
-    /// Returns how many rows are wanted at most.
+    /// Returns the largest number of rows that are needed.
     fn limit(&self) -> Option<usize> {
         None
     }
@@ -194,7 +194,7 @@ impl<O: SortOrder> Sorter<O> {
 pub(crate) struct SortedRows<O: SortOrder> {
     order: O,
     merge: Merge<O::Key>,
-    /// How many are wanted yet.
+    /// How many are still needed.
     left: usize,
     /// What the rows in memory took when there were so many.
     memory: Memory,

@@ -43,7 +43,7 @@ pub struct Scan {
     pub sort: Option<Arc<Sort>>,
     /// How many rows are asked for at most, in that order if there is one. The source need not stop there.
     pub limit: Option<u64>,
-    /// Whether each row tells by which key of an index it was found: `indexKey` in its meta.
+    /// Whether each row has the index key by which it was found: `indexKey` in its meta.
     pub tells_index_key: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Scan {
 pub enum Part {
     /// The collection that the pipeline is run on; a hint applies to it.
     Leading,
-    /// Another one, which a stage looks into (or the same one once more).
+    /// Another one, which a stage reads (or the same one once more).
     Foreign,
 }
 
@@ -69,7 +69,7 @@ pub enum Order {
     Sorted,
 }
 
-/// What stages tell of beside documents.
+/// What stages describe besides documents.
 #[derive(Debug, Clone)]
 pub enum Description {
     /// `$collStats`: its options.
@@ -87,14 +87,13 @@ pub trait Source {
     /// Begins to read. The id stays good until `close`, over any number of requests.
     fn open(&mut self, scan: &Scan) -> Result<(ScanId, Order)>;
 
-    /// Returns the next row. Its origin is the number of the item it is; scores and distances need not be told.
+    /// Returns the next row. Its origin is the number of the item it is; scores and distances may be absent.
     fn next(&mut self, scan: ScanId) -> Result<Option<Row>>;
 
     /// Forgets a scan, finished or not.
     fn close(&mut self, scan: ScanId);
 
-    /// Returns whether an index of the collection leads to what meets the filter: then it is asked for each row of a join
-    /// anew.
+    /// Returns whether an index of the collection serves the filter: then a join looks up each row separately.
     fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> Result<bool>;
 
     /// Returns the field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if
@@ -104,7 +103,7 @@ pub trait Source {
     /// Returns what the text index of a collection says, if it has one: what `$text` in a pipeline within a pipeline asks.
     fn text_rules(&mut self, collection: &Namespace) -> Result<Option<Arc<TextRules>>>;
 
-    /// Tells of a collection, its indexes, or what runs.
+    /// Describes a collection, its indexes, or running operations.
     fn describe(&mut self, collection: &Namespace, what: &Description) -> Result<Vec<Document>>;
 
     /// `$out`: some of the documents that will replace a collection, in order. They are invisible before

@@ -55,7 +55,7 @@ pub(crate) enum Stage {
     Densify(Arc<Densify>),
     Out(Arc<Namespace>),
     Merge(Arc<Merge>),
-    /// Where rows come from, if not from the collection.
+    /// A source of rows other than the collection.
     Documents(Formula),
     GeoNear(Arc<GeoNear>),
     Describe(Description),
@@ -93,7 +93,7 @@ impl Stage {
     }
 }
 
-/// Stages that clients know and that are not here.
+/// Stages of MongoDB that are not supported.
 const REFUSED: &[&str] = &[
     "$changeStreamSplitLargeEvent",
     "$listCatalog",
@@ -114,7 +114,7 @@ const REFUSED: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// Reads the stages of a pipeline at some place.
+/// Parses the stages of a pipeline of some kind.
 pub(crate) fn parse_stages(
     stages: &[DocumentRef<'_>],
     around: &PipelineContext,
@@ -134,7 +134,7 @@ pub(crate) fn parse_stages(
     Ok(parsed)
 }
 
-/// Reads one stage. Some are short for two.
+/// Parses one stage. Some are short for two.
 pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &PipelineContext) -> Result<Vec<Stage>> {
     let mut fields = stage.iter();
     let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
@@ -202,7 +202,7 @@ fn parse_change(name: &str, argument: ValueRef<'_>, around: &PipelineContext) ->
     Ok(Some(Change::Project(Arc::new(project))))
 }
 
-/// Reads a stage that rows come from.
+/// Parses a stage that is a source of rows.
 fn parse_source(name: &str, argument: ValueRef<'_>, around: &PipelineContext) -> Result<Option<Stage>> {
     let options = |code: i32| match argument {
         ValueRef::Document(options) => Ok(options.to_document()),
@@ -243,7 +243,7 @@ fn sort_by(field: &str, direction: i32, around: &PipelineContext) -> Result<Stag
 }
 
 impl Stage {
-    /// Begins to run. Stages that rows come from are not run as steps: see `running`.
+    /// Starts the stage. Sources of rows are not run as steps: see `running`.
     fn start(&self) -> Option<Box<dyn Step>> {
         Some(match self {
             Stage::Match(matching) => matching.start(),
@@ -270,7 +270,7 @@ impl Stage {
         })
     }
 
-    /// The collections that the stage looks into.
+    /// Adds the collections that the stage reads.
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
         match self {
             Stage::Lookup(lookup) => lookup.collections(found),
@@ -281,7 +281,7 @@ impl Stage {
         }
     }
 
-    /// What pipelines within the stage tell of beside documents.
+    /// Adds what pipelines within the stage describe besides documents.
     pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
         match self {
             Stage::Lookup(lookup) => lookup.descriptions(found),
@@ -292,12 +292,12 @@ impl Stage {
     }
 }
 
-/// Begins to run stages that are fed from outside.
+/// Starts stages that are fed from outside.
 pub(crate) fn start_stages(stages: &[Stage]) -> Chain {
     start_behind(Vec::new(), stages)
 }
 
-/// Returns the same behind steps that stand before them.
+/// Returns the same, after other steps.
 pub(crate) fn start_behind(mut steps: Vec<Box<dyn Step>>, stages: &[Stage]) -> Chain {
     steps.extend(stages.iter().filter_map(Stage::start));
     Chain::new(steps)

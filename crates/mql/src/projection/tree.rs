@@ -39,7 +39,7 @@ struct Branch {
 
 #[derive(Debug, Clone)]
 enum Entry {
-    /// Stays or goes, as the policy says.
+    /// Kept or left out, depending on the policy.
     Named,
     Computed(Expression),
     Below(Branch),

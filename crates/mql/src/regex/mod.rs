@@ -4,7 +4,7 @@
 //! what PCRE spells differently.
 //!
 //! A few letters may take megabytes once they are compiled, and a request may hold a million patterns. So all that are kept at
-//! once share a [`PatternBudget`], and those that are made anew for each document are paid for as other work is.
+//! once share a [`PatternBudget`], and those that are compiled for each document are paid for like other work.
 
 mod pcre;
 

@@ -72,7 +72,7 @@ impl Direction {
 }
 
 impl Sort {
-    /// Reads an order. An empty one says nothing.
+    /// Reads an order. An empty one sorts nothing.
     pub fn parse(specification: DocumentRef<'_>) -> Result<Sort> {
         let mut sort = Sort::default();
         for (name, value) in specification.iter() {

@@ -18,7 +18,7 @@ use super::legacy;
 /// The rules that the terms of an index are made by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edition {
-    /// Those of indexes made before file format 10.
+    /// The rules of indexes made before file format 10.
     Legacy,
     /// `textIndexVersion` 1 and 2: characters beyond ASCII are letters as they are written.
     Ascii,
@@ -64,7 +64,7 @@ impl Edition {
         }))
     }
 
-    /// Returns a text of a language as phrases are looked for in it.
+    /// Returns a text of a language in the form in which phrases are searched.
     pub(super) fn compared(self, text: &str, language: Language, sensitivity: Sensitivity) -> String {
         if self == Edition::Legacy {
             return legacy::compared(text, sensitivity);

@@ -28,7 +28,7 @@ pub(super) fn terms(
     })
 }
 
-/// Returns a text as phrases are looked for in it.
+/// Returns a text in the form in which phrases are searched.
 pub(super) fn compared(text: &str, sensitivity: Sensitivity) -> String {
     match (sensitivity.case, sensitivity.diacritics) {
         (false, false) => fold(text),

@@ -1,7 +1,7 @@
 //! Text indexes: which words a document has, how much they weigh, and searching for them.
 //!
 //! A word is compared without case, diacritics and endings, so that `running` finds `Runs`; words that are too common to search
-//! for are left out. Which words and endings these are, is told by the language of a text: see `analysis.rs`.
+//! for are left out. The language of a text determines these words and endings: see `analysis.rs`.
 
 pub(crate) mod analysis;
 mod legacy;

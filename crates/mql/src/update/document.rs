@@ -7,7 +7,7 @@ use crate::error::{Code, Error, Result};
 /// How deep a stored document may be nested: less than what is read, so that it fits into a reply.
 const DEPTH_MAX: usize = 180;
 
-/// Makes a document ready to be stored: with an `_id`, which comes first, and the time where a top-level field asks for it
+/// Prepares a document for storage: with an `_id`, which comes first, and the time where a top-level field asks for it
 /// by a timestamp of zero, unless there is none to give.
 pub fn prepare_insert(
     document: &RawDocument,

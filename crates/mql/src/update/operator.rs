@@ -28,9 +28,9 @@ pub(super) enum Operator {
     Union(Union),
     Pop(Pop),
     Pull(Pull),
-    /// What the rename of that number takes away.
+    /// The source of the rename of that number.
     RenameSource(usize),
-    /// Where the rename of that number puts it.
+    /// The target of the rename of that number.
     RenameTarget(usize),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Clock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Untouched,
-    /// Written, which does not mean that it is another one.
+    /// Written, possibly with the same value.
     Written,
     Removed,
 }

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::update::document::{check_depth, check_id, check_same_id, dollar_prefixed, is_zero_timestamp};
 
-/// The document to put in place.
+/// The replacing document.
 #[derive(Debug)]
 pub(super) struct Replacement(RawDocument);
 

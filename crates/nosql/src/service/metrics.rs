@@ -37,7 +37,7 @@ fn clock(page: &mut Page, engine: &Engine) -> Result<(), Error> {
             "How far the wall clock is ahead of the trusted time while it is suspect; else 0.",
             clock.suspect.map_or(0, |suspicion| suspicion.ahead_ms),
         ),
-        ("bolide_test_clock_advance_seconds", "How far the test clock was moved.", clock.advanced_ms),
+        ("bolide_test_clock_advance_seconds", "Advance of the test clock.", clock.advanced_ms),
     ];
     for (name, help, millis) in times {
         page.plain(name, Kind::Gauge, help, seconds(millis));
@@ -64,7 +64,7 @@ fn store(page: &mut Page, engine: &Engine) {
     page.plain("bolide_store_commits_total", Kind::Counter, "Commits; one serves many jobs.", store.commits);
     page.plain("bolide_store_jobs_total", Kind::Counter, "Transactions run.", store.jobs);
     let disk = [
-        ("bolide_disk_free_bytes", "Bytes left on the disk.", store.free_space.map(|disk| disk.free_bytes)),
+        ("bolide_disk_free_bytes", "Free bytes on the disk.", store.free_space.map(|disk| disk.free_bytes)),
         (
             "bolide_disk_reserved_bytes",
             "Bytes of the disk that only deletions, the purge and the store's own work may use.",
@@ -101,12 +101,12 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         u8::from(status.paused),
     );
     let (items, bytes) = (sum.backlog.items, sum.backlog.bytes);
-    page.plain("bolide_purge_backlog_items", Kind::Gauge, "Dead items not removed yet.", items);
+    page.plain("bolide_purge_backlog_items", Kind::Gauge, "Expired items not removed yet.", items);
     page.plain("bolide_purge_backlog_bytes", Kind::Gauge, "Their bytes.", bytes);
     page.plain(
         "bolide_purge_oldest_age_seconds",
         Kind::Gauge,
-        "How long the oldest of them has been dead; 0 if there is none.",
+        "Time since the expiry of the oldest of them; 0 if there is none.",
         age(&sum),
     );
     page.plain(
@@ -116,12 +116,17 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         sum.set_aside,
     );
     pace(page, status.pace);
-    page.plain("bolide_purged_items_total", Kind::Counter, "Dead items removed.", status.purged_items);
+    page.plain("bolide_purged_items_total", Kind::Counter, "Expired items removed.", status.purged_items);
     page.plain("bolide_purged_bytes_total", Kind::Counter, "Their bytes.", status.purged_bytes);
-    page.plain("bolide_purge_passes_total", Kind::Counter, "Steps that removed something.", status.passes);
+    page.plain(
+        "bolide_purge_passes_total",
+        Kind::Counter,
+        "Purge steps that removed something.",
+        status.passes,
+    );
     let times = [
-        ("bolide_purge_last_step_seconds", "When a step last ran.", status.last_step),
-        ("bolide_purge_next_due_seconds", "When something is due next.", status.next_due),
+        ("bolide_purge_last_step_seconds", "Time of the last purge step.", status.last_step),
+        ("bolide_purge_next_due_seconds", "Time at which the next purge step is due.", status.next_due),
     ];
     for (name, help, time) in times {
         let mut family = page.family(name, Kind::Gauge, help);
@@ -131,9 +136,17 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
     }
     let retention = engine.retention_status();
     for (name, help, count) in [
-        ("bolide_retention_missed_total", "Retention bounds that were missed.", retention.missed),
-        ("bolide_scrubs_total", "Scrubs that left nothing removed in the files.", retention.scrubs),
-        ("bolide_scrubs_held_total", "Scrubs that somebody who reads held up.", retention.held_scrubs),
+        ("bolide_retention_missed_total", "Missed retention bounds.", retention.missed),
+        (
+            "bolide_scrubs_total",
+            "Completed scrubs, which leave no removed bytes in the files.",
+            retention.scrubs,
+        ),
+        (
+            "bolide_scrubs_held_total",
+            "Scrubs delayed by a reader with an old snapshot.",
+            retention.held_scrubs,
+        ),
     ] {
         page.plain(name, Kind::Counter, help, count);
     }
@@ -147,8 +160,8 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
 /// Writes the rates of expiry and of the purge.
 fn pace(page: &mut Page, purge: PaceStatus) {
     for (name, help, value) in [
-        ("bolide_purge_expiring_per_second", "Items that expire in a second.", purge.expiring_per_second),
-        ("bolide_purge_purging_per_second", "Items that are removed in a second.", purge.purging_per_second),
+        ("bolide_purge_expiring_per_second", "Items that expire per second.", purge.expiring_per_second),
+        ("bolide_purge_purging_per_second", "Items removed per second.", purge.purging_per_second),
         (
             "bolide_purge_capacity_short",
             "1 while more expires than the purge can remove, and the backlog grows.",
@@ -168,9 +181,9 @@ fn archives(page: &mut Page, engine: &Engine) {
         sums.waiting,
     );
     for (name, help, count) in [
-        ("bolide_archived_items_total", "Dead items written to archives.", sums.archived.items),
+        ("bolide_archived_items_total", "Expired items written to archives.", sums.archived.items),
         ("bolide_archived_bytes_total", "Bytes of their lines.", sums.archived.bytes),
-        ("bolide_archive_failures_total", "Tries to write archives that failed.", sums.failures),
+        ("bolide_archive_failures_total", "Failed attempts to write an archive.", sums.failures),
     ] {
         page.plain(name, Kind::Counter, help, count);
     }
@@ -184,7 +197,7 @@ fn by_container(page: &mut Page, all: &[(Owner, PurgeFigures)], age: impl Fn(&Pu
         (
             "bolide_container_purge_backlog_items",
             Kind::Gauge,
-            "Dead items not removed yet, by container.",
+            "Expired items not removed yet, by container.",
             &|of| of.backlog.items.to_string(),
         ),
         ("bolide_container_purge_backlog_bytes", Kind::Gauge, "Their bytes.", &|of| {
@@ -193,12 +206,15 @@ fn by_container(page: &mut Page, all: &[(Owner, PurgeFigures)], age: impl Fn(&Pu
         (
             "bolide_container_purge_oldest_age_seconds",
             Kind::Gauge,
-            "How long the oldest has been dead.",
+            "Time since the expiry of the oldest of them.",
             &age,
         ),
-        ("bolide_container_purged_items_total", Kind::Counter, "Dead items removed, by container.", &|of| {
-            of.purged.items.to_string()
-        }),
+        (
+            "bolide_container_purged_items_total",
+            Kind::Counter,
+            "Expired items removed, by container.",
+            &|of| of.purged.items.to_string(),
+        ),
         ("bolide_container_purged_bytes_total", Kind::Counter, "Their bytes.", &|of| {
             of.purged.bytes.to_string()
         }),

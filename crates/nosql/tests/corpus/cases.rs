@@ -34,7 +34,7 @@ const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 /// Requests of one input.
 const REQUESTS_MAX: usize = 4;
 
-/// Pages that everybody may see.
+/// Pages without authentication.
 const OPEN: [&str; 4] = ["alive", "ready", "metrics", "_explorer"];
 
 /// What the server has before the first request.
@@ -45,7 +45,7 @@ const BEFORE: [&str; 4] = [
     "POST /dbs/db/users\n\n{\"id\":\"u\"}",
 ];
 
-/// Every request has an answer that its client understands and is no failure of the server; strangers are let into nothing;
+/// Every request has an answer that its client understands and is no failure of the server; unauthenticated clients get access to nothing;
 /// and the store is whole behind all of them.
 pub(crate) fn check_request(data: &[u8]) {
     let (service, store) = server();

@@ -316,7 +316,7 @@ async fn no_answer_lets_a_browser_guess_what_it_is() {
     }
 }
 
-/// Answers that strangers leave unread must not be as large as strangers want.
+/// Unauthenticated clients cannot choose the size of answers that they leave unread.
 #[tokio::test]
 async fn what_a_stranger_sends_is_not_sent_back_at_length() {
     let server = Server::start().await;

@@ -180,7 +180,7 @@ async fn a_server_that_refuses_honest_work_is_not_ready_until_it_does_it_again()
     ready().await.expect_status(200);
 }
 
-/// Applications open many connections at once and authenticate on each; strangers of the same address do not keep them out.
+/// Applications open many connections at once and authenticate on each; unauthenticated connections of the same address do not keep them out.
 #[tokio::test]
 async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_silent_one() {
     let load = Arc::new(Admission::new(Bounds { unauthenticated_per_address: 3, ..Bounds::default() }));

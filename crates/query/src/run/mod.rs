@@ -93,7 +93,7 @@ pub struct Run<'q> {
     before: Resume,
     /// The rows of `FROM (SELECT ...)` in the making, where they depend on many items.
     nested: Option<Collector<'q>>,
-    /// Rows made of ordered nested ones that earlier pages have shown; such rows are made anew for each page.
+    /// Rows made of ordered nested ones that earlier pages have shown; such rows are made again for each page.
     shown_before: u64,
 }
 

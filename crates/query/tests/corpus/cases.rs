@@ -32,7 +32,7 @@ const BUDGET: u64 = 50_000;
 /// Items of one input. More of them find nothing that a few do not.
 const ITEMS_MAX: usize = 12;
 
-/// Rows up to which pages of one and of two rows are tried: each page of a sorted query begins anew.
+/// Rows up to which pages of one and of two rows are tried: each page of a sorted query starts from the beginning.
 const SHORT_ROWS: usize = 24;
 
 /// 2024-05-06T07:08:09.123Z.

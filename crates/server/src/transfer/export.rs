@@ -199,11 +199,11 @@ impl Sink {
         let progress = if export.begun == ExistingFile::Resume { progress_file.read()? } else { None };
         match export.begun {
             ExistingFile::Resume if progress.is_none() && path.exists() => {
-                bail!("'{name}' was exported to its end: there is nothing to resume; --overwrite begins anew")
+                bail!("'{name}' is complete: there is nothing to resume; --overwrite starts over")
             }
-            ExistingFile::Keep if path.exists() => bail!(
-                "'{name}' exists: --resume goes on with an export that was interrupted, --overwrite begins anew"
-            ),
+            ExistingFile::Keep if path.exists() => {
+                bail!("'{name}' exists: --resume continues an interrupted export, --overwrite starts over")
+            }
             ExistingFile::Keep | ExistingFile::Resume | ExistingFile::Overwrite => {}
         }
         let progress = progress.unwrap_or_default();
@@ -221,7 +221,7 @@ impl Sink {
         };
         let file = open().with_context(|| format!("cannot write '{name}'"))?;
         if file.metadata().is_ok_and(|known| known.len() != progress.bytes) {
-            bail!("'{name}' is shorter than its note says: begin anew with --overwrite");
+            bail!("'{name}' is shorter than its progress file says: start over with --overwrite");
         }
         Ok(Sink { out: Out::File { file, progress_file, name }, progress })
     }

@@ -84,7 +84,7 @@ impl ProgressFile {
         }
         if text("subject") != Some(&self.subject) {
             let other = text("subject").unwrap_or("something else");
-            bail!("'{shown}' is about {other}, and not about {}: delete it to begin anew", self.subject);
+            bail!("'{shown}' is about {other}, and not about {}: delete it to start over", self.subject);
         }
         Ok(Some(Progress {
             token: text("token").map(str::to_owned),

@@ -45,7 +45,7 @@ fn thousands_of_idle_connections_cost_little_and_delay_no_request() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// With few files connections get what the store does not need, and a newcomer has the place of a stranger.
+/// With few files connections get what the store does not need, and a new connection replaces an unauthenticated one.
 #[test]
 fn few_files_are_left_to_the_store() {
     let directory = tempfile::tempdir().unwrap();

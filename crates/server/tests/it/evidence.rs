@@ -309,7 +309,7 @@ fn archives_backups_and_exports_are_their_owners_alone() {
         ["all.backup", "exports/of/today", "c.jsonl"].map(|it| directory.path().join(it));
     let [backup_text, exports_text, file_text] =
         [&backup, &exports, &file].map(|path| path.to_str().unwrap());
-    // What is overwritten may have been open to everybody.
+    // What is overwritten may have been readable by every user.
     std::fs::write(&file, "of before").unwrap();
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     for arguments in [

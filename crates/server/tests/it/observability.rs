@@ -23,7 +23,7 @@ fn metrics(server: &Server) -> Vec<ParsedFamily> {
 const BEGIN: &str = "<!-- the table of metrics begins -->";
 const END: &str = "<!-- the table of metrics ends -->";
 
-/// `UPDATE_DOCS=1` writes the table anew.
+/// `UPDATE_DOCS=1` rewrites the table.
 #[test]
 fn the_documentation_has_every_metric() {
     let server = Server::start(&["--memory"]);

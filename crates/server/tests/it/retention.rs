@@ -1,5 +1,5 @@
 //! The retention promise through the real process (T24): after its bound no file of the data directory has a byte of what
-//! died, under load and over kill -9.
+//! expired, under load and over kill -9.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Watches over the whole database: one that goes on page by page, over crashes, and one that begins anew after each step.
+//! Watches over the whole database: one that continues page by page, over crashes, and one that starts over after each step.
 
 use engine::Position;
 

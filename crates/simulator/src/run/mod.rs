@@ -282,13 +282,13 @@ impl Run {
             }
             ClockStep::Accept => {
                 self.situation.coverage.reach_if(self.shown.suspect, CoveragePoint::ClockAccepted);
-                // A wall clock that has come back takes the leap back, as a rejection does: readers start anew.
+                // A wall clock that has come back takes the leap back, as a rejection does: readers start over.
                 self.consumers.clear();
                 return self.watch(fault, ClockRequest::Accept, |world| world.judge_clock(true));
             }
             ClockStep::Reject => {
                 self.situation.coverage.reach_if(self.shown.suspect, CoveragePoint::ClockRejected);
-                // What the leap hid comes back behind readers that passed it meanwhile: they start anew.
+                // What the leap hid comes back behind readers that passed it meanwhile: they start over.
                 self.consumers.clear();
                 self.truth.reject();
                 return self.watch(fault, ClockRequest::Reject, |world| world.judge_clock(false));

@@ -134,7 +134,7 @@ impl Engine {
     }
 
     /// Refuses to turn the feed of a collection off while a client may resume from what it keeps. Otherwise no watch
-    /// in use covers the collection, so the next client begins anew, and turns the feed on.
+    /// in use covers the collection, so the next client starts over and turns the feed on.
     pub(crate) fn check_feed(&self, collection: &Collection, next: &Lifecycle) -> Result<()> {
         let ends = next.history_minutes.is_none() && keeps_feed(&collection.partition.policy.read());
         if ends && self.is_watched(&collection.database, &collection.name)? {

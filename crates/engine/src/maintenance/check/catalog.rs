@@ -1,4 +1,4 @@
-//! The catalog: every record reads, belongs to something that is there, and says nothing that another record contradicts.
+//! The catalog: every record can be read, belongs to something that exists, and contradicts no other record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::keys::{Generation, Key, PARTITIONED, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::write::container_schema::ContainerSchema;
 
-/// What the catalog says that there is.
+/// What exists according to the catalog.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// Partitions whose items can be inspected.
+    /// Partitions whose items can be checked.
     pub(super) checked: Vec<Box<dyn CheckedPartition>>,
-    /// Collections that are gone and whose feed is still kept.
+    /// Dropped collections whose feed is still kept.
     pub(super) retired: Vec<(PartitionId, String)>,
     /// Every partition that some record names, and what it is.
     partitions: BTreeMap<PartitionId, Role>,
@@ -43,9 +43,9 @@ pub(super) struct Layout {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// It takes writes.
+    /// It accepts writes.
     InUse,
-    /// It is being cleared away.
+    /// Its entries are being removed.
     Dropped,
     /// Its feed may still be read.
     Retired,
@@ -179,7 +179,7 @@ impl Inspection<'_> {
                     "its definition and the rules of range {} name another defaultTtl",
                     partition.index
                 );
-                let reason = "which is right cannot be told; set defaultTtl anew";
+                let reason = "it is unknown which is right; set defaultTtl again";
                 self.book.refuse(Subject::Policy, &place, what, reason);
             }
             let schema = ContainerSchema::open(reader, &container, partition)?;
@@ -212,7 +212,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// Every record that is neither a database nor a container.
+    /// Checks every record that is neither a database nor a container.
     fn record(&mut self, parsed: CatalogKey, key: &[u8], value: Bytes, layout: &mut Layout) -> Result<()> {
         let role = |partition: PartitionId| layout.partitions.get(&partition).copied();
         match parsed {
@@ -246,7 +246,7 @@ impl Inspection<'_> {
 
     fn unreadable_record(&mut self, what: &str) {
         let what = format!("the record of {what} cannot be read");
-        self.book.refuse(Subject::Catalog, CATALOG, what, "nothing else tells what it was");
+        self.book.refuse(Subject::Catalog, CATALOG, what, "it cannot be derived from other data");
     }
 
     fn belongs_to(&mut self, partition: PartitionId, role: Option<Role>) {
@@ -256,7 +256,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// Only generations that there are have a policy.
+    /// Checks that only existing generations have a policy.
     fn index_policy(
         &mut self,
         partition: PartitionId,
@@ -295,7 +295,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// No number is given twice.
+    /// Checks that no number is used twice.
     fn last_number(&mut self, layout: &Layout) -> Result<()> {
         let (keyspace, key) = Key::LastNumber.encode();
         let last = self.reader.get(keyspace, &key)?;
@@ -308,7 +308,7 @@ impl Inspection<'_> {
         self.book.fix(Subject::Catalog, CATALOG, what, [fix])
     }
 
-    /// Every entry of a partition belongs to one that the catalog knows.
+    /// Checks that every entry of a partition belongs to a partition in the catalog.
     pub(super) fn leftovers(&mut self, layout: &Layout) -> Result<()> {
         let reader = self.reader;
         for keyspace in PARTITIONED {
@@ -336,7 +336,7 @@ impl Inspection<'_> {
     }
 }
 
-/// What could not be loaded is told; it is no reason to stop.
+/// A failure to load is reported and does not stop the check.
 pub(super) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt(_))
 }

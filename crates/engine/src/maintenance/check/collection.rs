@@ -20,19 +20,19 @@ use crate::keys::PartitionId;
 use crate::types::error::Result;
 use crate::write::schema::ItemSchema as _;
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CollectionCheck {
     /// Living items.
     pub items: u64,
     /// Entries of living items in each index, by number, that on `_id` included.
     pub entries: BTreeMap<u32, u64>,
-    /// What is wrong, as far as it is told.
+    /// The problems that are reported.
     pub faults: Vec<String>,
 }
 
 impl Engine {
-    /// Compares everything that lies in the store for a collection with its items. It reads all of it.
+    /// Compares everything that the store has of a collection with its items. Reads all of it.
     pub fn check_collection(&self, collection: &Arc<Collection>) -> Result<CollectionCheck> {
         let (sequence, snapshot, now) = self.store.snapshot_now()?;
         let checked = CheckedCollection::open(&*snapshot, collection, now)?;
@@ -65,10 +65,10 @@ fn index_of(entry: &ExpectedEntry) -> Option<u32> {
     }
 }
 
-/// A collection as a reader of the store has it.
+/// A collection as a reader of the store sees it.
 pub(super) struct CheckedCollection {
     schema: CollectionSchema,
-    /// What has expired by then may be without entries in indexes that cannot hold it.
+    /// Items that have expired by then may have no entries in indexes that cannot hold them.
     now: Time,
 }
 
@@ -84,11 +84,11 @@ impl CheckedCollection {
     fn describe(&self, record: &BsonRecord) -> (String, Vec<Fault>) {
         let (id, mut faults) = (record.body.get("_id"), Vec::new());
         if id.is_none() {
-            faults.push(("it has no _id".to_owned(), "nothing else tells which it was"));
+            faults.push(("it has no _id".to_owned(), "it cannot be derived from other data"));
         }
         if OwnTtl::of_bson(record.body.view()) != record.header.ttl {
             let what = "its header has another ttl than its body".to_owned();
-            faults.push((what, "which of the two is right cannot be told"));
+            faults.push((what, "it is unknown which of the two is right"));
         }
         // A document that had expired when the index was built is rightly without an entry (T15).
         if !self.schema.partition().policy.read().is_expired(&record.header, self.now) {

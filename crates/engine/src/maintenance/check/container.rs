@@ -12,8 +12,8 @@ use crate::keys::{self, Generation, PartitionId};
 use crate::types::error::Result;
 use crate::write::container_schema::ContainerSchema;
 
-const NO_OTHER_COPY: &str = "nothing else tells what it was; restore it from a backup or an export";
-const WHICH_IS_RIGHT: &str = "which of the two is right cannot be told";
+const NO_OTHER_COPY: &str = "it cannot be derived from other data; restore it from a backup or an export";
+const WHICH_IS_RIGHT: &str = "it is unknown which of the two is right";
 
 impl CheckedPartition for ContainerSchema {
     fn id(&self) -> PartitionId {

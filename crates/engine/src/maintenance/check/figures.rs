@@ -1,7 +1,8 @@
-//! Counters, hands, holds and touches of a partition, and the shapes of its index: what is summed up or noted beside items.
+//! Counters, purge cursors, holds and sliding renewals of a partition, and the shapes of its index: the sums and notes beside
+//! items.
 //!
 //! Queues are ordered by base, so the buckets that count them are summed up one after the other, without a table of all of
-//! them. What is wrong in a queue or an index would show in its sums again; so those are compared once it is mended.
+//! them. An error in a queue or an index would show again in its sums, so those are compared once it is repaired.
 
 use document::ItemNumber;
 use storage::{Direction, KeyRange, Keyspace};
@@ -29,7 +30,7 @@ struct Open([Option<(Queue, Millis, Tally)>; 3]);
 const GRAINS: [Grain; 3] = [Grain::Hour, Grain::Second, Grain::Milli];
 
 impl Inspection<'_> {
-    /// Compares everything that is summed up or noted beside the items of a partition.
+    /// Compares all sums and notes beside the items of a partition.
     pub(super) fn figures(&mut self, checked: &dyn CheckedPartition, seen: &Seen) -> Result<()> {
         let (label, partition) = (checked.label(), checked.id());
         let buckets = if seen.is_sound(Keyspace::Queue) {
@@ -53,8 +54,8 @@ impl Inspection<'_> {
         self.moved_aside(partition, &label)
     }
 
-    /// Compares the total of a partition, and the LSN in it: none of its items has a higher one, nor has the store given so
-    /// many. The store's last sequence is an LSN that no client's is ahead of.
+    /// Compares the total of a partition, and the LSN in it: none of its items may have a higher one, and it may not exceed the
+    /// number of commits. The store's last sequence is an LSN that no client's is ahead of.
     fn total(&mut self, checked: &dyn CheckedPartition, label: &str, seen: &Seen) -> Result<()> {
         let (keyspace, key) = Key::Total(checked.id()).encode();
         let found = self.reader.get(keyspace, &key)?;
@@ -92,7 +93,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Compares one counter; whether it is there.
+    /// Compares one counter; returns whether it is there.
     fn tally(&mut self, key: Key<'_>, label: &str, what: &str, expected: Tally) -> Result<bool> {
         let (keyspace, key) = key.encode();
         let found = self.reader.get(keyspace, &key)?;
@@ -154,7 +155,7 @@ impl Inspection<'_> {
         Ok(u64::from(self.tally(key, label, &what, sum)?))
     }
 
-    /// Removes counters of what is not there.
+    /// Removes counters that count nothing.
     fn stray_buckets(&mut self, partition: PartitionId, label: &str) -> Result<()> {
         let reader = self.reader;
         let all = KeyRange::prefix(keys::partition(partition));
@@ -209,7 +210,7 @@ impl Inspection<'_> {
         Ok(buckets)
     }
 
-    /// No entry of a queue lies before the purge's hand but those of items that the purge has set aside.
+    /// Checks that no entry of a queue lies before the purge cursor, except those of items that the purge has set aside.
     fn cursor(&mut self, partition: PartitionId, queue: Queue, cursor: &[u8], label: &str) -> Result<()> {
         let all = KeyRange::prefix(keys::queue_prefix(partition, queue));
         let set_aside = set_aside::numbers(self.reader, partition)?;
@@ -230,7 +231,7 @@ impl Inspection<'_> {
         self.book.fix(Subject::Hand, label, what, [Fix::Remove(keyspace, key)])
     }
 
-    /// An item that can be read again, or is gone, need not stay set aside: the purge tries it again.
+    /// Releases set-aside items that can be read again or are gone: the purge retries them.
     fn set_aside(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -250,7 +251,7 @@ impl Inspection<'_> {
                     [remove],
                 )
             }
-            // That it cannot be read is told.
+            // The read error is reported.
             ItemState::Damaged(_) => Ok(()),
             ItemState::Absent => {
                 let what = format!("the purge has set item {} aside, which is not there: {reason}", number.0);
@@ -259,7 +260,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// A note of a hold belongs to an item that says that it is held.
+    /// Checks that a note of a hold belongs to an item whose header says that it is held.
     fn hold(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -290,7 +291,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// A touch belongs to an item whose countdown reads restart.
+    /// Checks that a record of a renewal belongs to an item whose countdown reads restart.
     fn renew(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -364,7 +365,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// A shape that is counted has entries, in a generation that there is.
+    /// Checks that a counted shape has entries, in an existing generation.
     fn shape_is_used(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -384,7 +385,7 @@ impl Inspection<'_> {
         self.book.fix(Subject::Shape, label, "a shape is counted that no item has", [remove])
     }
 
-    /// Compares what was moved aside until it is archived with its sum.
+    /// Compares the items that wait to be archived with their sum.
     fn moved_aside(&mut self, partition: PartitionId, label: &str) -> Result<()> {
         let mut sum = Tally::default();
         for entry in unarchived::entries(self.reader, partition) {

@@ -1,4 +1,4 @@
-//! What an inspection tells: findings, each with its place in words and what can be done about it.
+//! The report of a check: findings, each with its location in words and what can be done about it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,28 +8,28 @@ use storage::{Keyspace, Lanes, Store, transact};
 
 use crate::types::error::{Error, Result};
 
-/// How many findings are told; all are counted.
+/// The largest number of findings that are reported in full; all are counted.
 const TOLD_MAX: usize = 1000;
-/// What one transaction of a repair writes at most.
+/// The most that one transaction of a repair writes.
 const FIXES_MAX: usize = 1000;
 const FIX_BYTES_MAX: usize = 1 << 20;
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// Bytes that the store cannot read.
     File,
     /// Databases, containers, collections and what belongs to them.
     Catalog,
-    /// Rules of expiry.
+    /// Expiry rules.
     Policy,
-    /// Entries of a partition that nothing knows of.
+    /// Entries of an unknown partition.
     Partition,
-    /// A key that no part of the program writes.
+    /// A key of an unknown kind.
     Key,
     /// An item itself.
     Item,
-    /// What leads from an id to its item.
+    /// The entry from an id to its item.
     Id,
     /// A unique key.
     Unique,
@@ -43,22 +43,22 @@ pub enum Subject {
     Shape,
     /// A number of items and bytes.
     Counter,
-    /// Where the purge stands in a queue.
+    /// A purge cursor.
     Hand,
     /// The note of a hold.
     Hold,
-    /// The note of a read that restarted a countdown.
+    /// The record of a sliding renewal.
     Touch,
-    /// The feed of all versions, and what waits to be archived.
+    /// The feed of all versions, and items that wait to be archived.
     History,
     /// The deletion record.
     Deletion,
-    /// What a session has done.
+    /// A session and its receipts.
     Receipt,
 }
 
 impl Subject {
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Subject::File => "file",
@@ -87,18 +87,18 @@ impl Subject {
 /// What can be done about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// It follows from the items, so it can be written anew.
+    /// It is derived from the items and can be rebuilt.
     Repair,
-    /// It does not, for this reason.
+    /// It cannot be repaired, for this reason.
     Refused(&'static str),
 }
 
-/// Something that is not as it should be.
+/// A problem in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
-    /// Where: container or collection, and the item if it is known.
+    /// Its location: container or collection, and the item if it is known.
     pub place: String,
     /// What is wrong.
     pub what: String,
@@ -116,33 +116,33 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What an inspection came to.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// The first findings.
     pub told: Vec<Finding>,
     /// How many there are of each kind, and how many of those can be repaired.
     pub counts: BTreeMap<Subject, (u64, u64)>,
-    /// What could not be compared because of a finding.
+    /// Comparisons that were skipped because of a finding.
     pub unchecked: Vec<String>,
-    /// Items that were looked at.
+    /// Items that were checked.
     pub items: u64,
-    /// Entries that they call for and that were looked up.
+    /// Their entries, which were looked up.
     pub entries: u64,
 }
 
 impl Report {
-    /// How many findings there are.
+    /// Returns the number of findings.
     pub fn found(&self) -> u64 {
         self.counts.values().map(|(found, _)| found).sum()
     }
 
-    /// How many of them can be repaired.
+    /// Returns how many of them can be repaired.
     pub fn repairable(&self) -> u64 {
         self.counts.values().map(|(_, repairable)| repairable).sum()
     }
 
-    /// Whether everything is as it should be.
+    /// Returns whether nothing was found.
     pub fn is_sound(&self) -> bool {
         self.counts.is_empty()
     }
@@ -155,16 +155,16 @@ pub(super) enum Fix {
     Remove(Keyspace, Vec<u8>),
 }
 
-/// Where findings are written down, and fixes made of them.
+/// Collects findings, and turns them into fixes.
 pub(super) struct FindingLog<'a> {
     pub(super) report: Report,
-    /// Where fixes go; none if nothing is to be repaired.
+    /// Where fixes are written; none if nothing is to be repaired.
     store: Option<&'a dyn Store>,
     waiting: Vec<Fix>,
     waiting_bytes: usize,
     /// Findings whose fixes were written.
     pub(super) repaired: u64,
-    /// Set once something cannot be read: what seems to be missing may be there.
+    /// Set once a read fails: what seems to be missing may be there.
     blind: bool,
 }
 
@@ -177,7 +177,7 @@ impl<'a> FindingLog<'a> {
         FindingLog { report, store, waiting: Vec::new(), waiting_bytes: 0, repaired: 0, blind: false }
     }
 
-    /// Something that follows from the items and is not as it should be.
+    /// Reports a problem in something that is derived from the items.
     pub(super) fn fix(
         &mut self,
         subject: Subject,
@@ -208,7 +208,7 @@ impl<'a> FindingLog<'a> {
         }
     }
 
-    /// Something that nothing else tells how it should be.
+    /// Reports a problem in something that cannot be derived.
     pub(super) fn refuse(
         &mut self,
         subject: Subject,
@@ -219,7 +219,7 @@ impl<'a> FindingLog<'a> {
         self.tell(subject, place, what.into(), Remedy::Refused(reason));
     }
 
-    /// Something that cannot be read at all; from here on nothing is repaired.
+    /// Reports a failed read; from here on nothing is repaired.
     pub(super) fn unreadable(&mut self, place: &str, what: &str, error: &Error) {
         self.blind = true;
         let what = format!("{what} cannot be read: {error}");
@@ -235,7 +235,7 @@ impl<'a> FindingLog<'a> {
         }
     }
 
-    /// Writes the fixes that wait.
+    /// Writes the pending fixes.
     pub(super) fn write(&mut self) -> Result<()> {
         let Some(store) = self.store.filter(|_| !self.waiting.is_empty()) else { return Ok(()) };
         let fixes = std::mem::take(&mut self.waiting);

@@ -1,8 +1,8 @@
 //! The items of a partition, and the entries that lead to them.
 //!
-//! Every entry that an item calls for is looked up, and the entries that there are are counted: if nothing is missing and the
-//! numbers agree, nothing is there that should not be, and no entry has to be taken apart. Only where they disagree each entry
-//! is asked for its item. So memory is bounded, however many items there are, and a sound store is read once.
+//! Every entry of an item's footprint is looked up, and the existing entries are counted: if none is missing and the numbers
+//! agree, there is no surplus entry, and none has to be decoded. Only if they disagree, the item of each entry is looked up.
+//! So memory is bounded, however many items there are, and a sound store is read once.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ use crate::types::events;
 pub(super) const LEADING: [Keyspace; 5] =
     [Keyspace::Id, Keyspace::Unique, Keyspace::Queue, Keyspace::Feed, Keyspace::Index];
 
-/// What the walk over a partition's items came to.
+/// The result of the pass over a partition's items.
 #[derive(Default)]
 pub(super) struct Seen {
     /// Entries that were looked up and found, by keyspace.
@@ -38,14 +38,14 @@ pub(super) struct Seen {
     pub(super) lsn: u64,
     /// Whether an item has an LSN other than the number of its commit.
     pub(super) is_counted: bool,
-    /// How many cannot be read.
+    /// Items that cannot be read.
     pub(super) damaged: u64,
-    /// Keyspaces in which something is wrong.
+    /// Keyspaces with findings.
     pub(super) wrong: Vec<Keyspace>,
 }
 
 impl Seen {
-    /// Whether nothing is wrong in a keyspace.
+    /// Whether a keyspace has no findings.
     pub(super) fn is_sound(&self, keyspace: Keyspace) -> bool {
         self.damaged == 0 && !self.wrong.contains(&keyspace)
     }
@@ -54,7 +54,7 @@ impl Seen {
 const TWO_OF_A_KIND: &str = "two items lay claim to it; delete one of them";
 
 impl Inspection<'_> {
-    /// Goes through all items and looks up what each calls for; `visit` is shown every one.
+    /// Goes through all items and looks up their entries; calls `visit` with every item.
     pub(super) fn items(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -80,7 +80,8 @@ impl Inspection<'_> {
                 }
                 ItemState::Damaged(error) => {
                     seen.damaged += 1;
-                    let reason = "nothing else tells what it was; restore it from a backup or an export";
+                    let reason =
+                        "it cannot be derived from other data; restore it from a backup or an export";
                     self.book.refuse(
                         Subject::Item,
                         &label,
@@ -123,7 +124,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Looks up one entry that an item calls for.
+    /// Looks up one entry of an item's footprint.
     fn entry(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -188,8 +189,8 @@ impl Inspection<'_> {
             && self.other_claimant(checked, item, expected, found)?.is_some())
     }
 
-    /// Whether the version of another item is later than that of an item. A replace keeps its item's number, so numbers only
-    /// tell where nothing else can be read.
+    /// Whether the version of another item is later than that of an item. A replace keeps its item's number, so numbers decide
+    /// only if nothing else can be read.
     fn is_later(
         &self,
         checked: &dyn CheckedPartition,
@@ -204,7 +205,8 @@ impl Inspection<'_> {
         })
     }
 
-    /// Another item that lays claim to the same entry, and has it. Entries whose key names their item have no other.
+    /// Returns another item whose footprint has the same entry, if the entry leads to it. Entries whose key names their item
+    /// have no other.
     fn other_claimant(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -223,8 +225,8 @@ impl Inspection<'_> {
         })
     }
 
-    /// Compares how many entries a keyspace has of the partition with how many its items call for, and looks at each of them
-    /// if the numbers differ.
+    /// Compares the number of entries that a keyspace has of the partition with that of its items' footprints, and checks each
+    /// entry if the numbers differ.
     pub(super) fn leading(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -254,7 +256,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Whether an entry belongs to an item that is there; `last` is the item that was looked at before.
+    /// Whether an entry belongs to an existing item; `last` is the item that was read before.
     fn belongs(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -273,7 +275,7 @@ impl Inspection<'_> {
         let remove = Fix::Remove(keyspace, key.to_vec());
         match standing {
             ItemState::Present(item) if has(item, keyspace, key) => Ok(true),
-            // Whatever it has left is left alone.
+            // Its entries are left alone.
             ItemState::Damaged(_) => Ok(true),
             ItemState::Present(item) => {
                 let place = format!("{label}, {}", item.name);
@@ -308,8 +310,8 @@ fn number_of(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Option<ItemNumber>
     }
 }
 
-/// The touch that a place in a queue bears witness to: the item stands where a read has put it, and the note of the read is
-/// gone. Without it the item would expire earlier than was promised.
+/// Returns the renewal that a queue entry implies: the entry stands where a read has put it, and the record of the renewal is
+/// gone. Without the record the item would expire earlier than was promised.
 fn lost_touch(item: &ExpectedItem, keyspace: Keyspace, key: &[u8], partition: PartitionId) -> Option<Fix> {
     let (queue, base, number) = names::queue_key(key).filter(|_| keyspace == Keyspace::Queue)?;
     let QueuePosition { queue: wanted, base: written } = item.header.ttl_position()?;

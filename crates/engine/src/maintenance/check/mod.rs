@@ -1,24 +1,22 @@
-//! The integrity check: does the store hold exactly what its items and its catalog must have left, and the repair of what follows
-//! from them.
+//! The integrity check: compares the store with what follows from its items and its catalog, and repairs what can be derived.
 //!
-//! It reads everything at one snapshot, in bounded memory. Items are the truth: whatever leads to them, orders them or counts
-//! them follows from them and can be written anew. What follows from nothing else (an item that cannot be read, a record of
-//! the catalog, evidence) is told and left as it is.
+//! It reads everything at one snapshot, in bounded memory. Items are the truth: entries that lead to them, order them or count
+//! them are derived from them and can be rebuilt. What cannot be derived (an unreadable item, a record of the catalog, evidence)
+//! is reported and left as it is.
 //!
 //! | file | what |
 //! |---|---|
-//! | `catalog.rs` | databases, containers, their rules; partitions that nothing knows of |
-//! | `partition.rs` | what the items of a partition must have left, whichever API they are of |
-//! | `container.rs`, `collection.rs` | the same of a container's partition, and of a collection |
+//! | `catalog.rs` | databases, containers, their rules; unknown partitions |
+//! | `partition.rs` | the expected entries of a partition's items, for both APIs |
+//! | `container.rs`, `collection.rs` | the same for a container's partition, and for a collection |
 //! | `items.rs` | items, and the entries that lead to them |
-//! | `figures.rs` | counters, shapes, hands, holds, touches |
+//! | `figures.rs` | counters, shapes, purge cursors, holds, sliding renewals |
 //! | `records.rs` | feeds of all versions, deletion records, receipts |
 //! | `names.rs` | keys taken apart |
-//! | `finding.rs` | what is told, and what is written to repair it |
+//! | `finding.rs` | what is reported, and what is written to repair it |
 //!
-//! A repair is the same walk with a pen: it writes what it finds missing, in bounded transactions, and walks again until
-//! nothing is left to write, because what is wrong in a queue hides what is wrong in its counters. No other process may write
-//! meanwhile.
+//! A repair is the same pass with writes: it writes what it finds missing, in bounded transactions, and repeats the pass until
+//! nothing is left to write, because an error in a queue hides errors in its counters. No other process may write meanwhile.
 
 mod catalog;
 mod collection;
@@ -49,43 +47,43 @@ pub use finding::{Finding, Remedy, Report, Subject};
 use items::{LEADING, Seen};
 use partition::{CheckedPartition, DuplicateKey, ExpectedItem, ItemState};
 
-/// How often a repair walks through the store at most: each time less is hidden.
+/// The most passes of a repair: each pass hides less from the next.
 const WALKS_MAX: usize = 6;
 
-/// How many pairs of documents with one unique key are told of a collection.
+/// The largest number of pairs of documents with one unique key that are reported for a collection.
 const DUPLICATES_MAX: usize = 1000;
 
 /// Why an entry of no known kind stays.
 const LOST_HERE: &str = "no part of this program writes it, so what it means is not known";
 
-/// How far an inspection has come.
+/// The progress of a check.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// What is being looked at.
+    /// What is being checked.
     pub place: &'a str,
-    /// Items looked at so far,
+    /// Items checked so far,
     pub items: u64,
     /// of about so many.
     pub of: u64,
 }
 
-/// What a repair came to.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// What was found at first.
+    /// The findings of the first pass.
     pub before: Report,
     /// How many findings were repaired.
     pub repaired: u64,
-    /// What is left.
+    /// The remaining findings.
     pub after: Report,
 }
 
-/// Inspects a whole store at one snapshot. Finding something is no error; not being able to look is.
+/// Checks a whole store at one snapshot. A finding is not an error; a failed check is.
 pub fn check(store: &dyn Store, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report> {
     Ok(walk(store, None, progress)?.0)
 }
 
-/// Repairs what follows from the items, and inspects again. No other process may write to the store meanwhile.
+/// Repairs what is derived from the items, and checks again. No other process may write to the store meanwhile.
 pub fn repair(store: &dyn Store, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Repair> {
     let (mut before, mut repaired) = (None, 0);
     for _ in 0..WALKS_MAX {
@@ -100,7 +98,7 @@ pub fn repair(store: &dyn Store, progress: &mut dyn FnMut(Progress<'_>)) -> Resu
     Ok(Repair { before: before.unwrap_or_default(), repaired, after })
 }
 
-/// One walk through the store; with a pen, what can be repaired is. What was found, and how much of it was repaired.
+/// Makes one pass through the store, with repairs if wanted. Returns what was found, and how much of it was repaired.
 fn walk(
     store: &dyn Store,
     pen: Option<&dyn Store>,
@@ -114,10 +112,10 @@ fn walk(
     Ok((book.report, book.repaired))
 }
 
-/// One walk through the store.
+/// One pass through the store.
 struct Inspection<'a> {
     reader: &'a dyn Read,
-    /// The last sequence that the store has given.
+    /// The last sequence that the store has issued.
     sequence: u64,
     now: Time,
     book: FindingLog<'a>,
@@ -156,7 +154,7 @@ impl<'a> Inspection<'a> {
         self.guarded("the receipts of sessions", "one", Inspection::receipts);
     }
 
-    /// Everything that lies in one partition.
+    /// Checks one partition.
     fn partition(&mut self, partition: &dyn CheckedPartition, visit: &mut dyn FnMut(&ExpectedItem)) {
         let (label, mut seen) = (partition.label(), Seen::default());
         self.guarded(&label, "an item", |me| me.items(partition, &mut seen, visit));
@@ -169,7 +167,7 @@ impl<'a> Inspection<'a> {
         self.guarded(&label, "a unique index", |me| me.duplicate_keys(partition));
     }
 
-    /// Two living documents with one key of a unique index.
+    /// Checks for pairs of living documents with one key of a unique index.
     fn duplicate_keys(&mut self, partition: &dyn CheckedPartition) -> Result<()> {
         let (reader, now, policy) = (self.reader, self.now, partition.policy(self.reader)?);
         let is_living = |number| {
@@ -191,20 +189,20 @@ impl<'a> Inspection<'a> {
             };
             let what =
                 format!("{} and {} have one key of the unique index '{index}'", name(first), name(second));
-            let reason = "which of them is to stay cannot be told; delete one of them";
+            let reason = "it is unknown which of them to keep; delete one of them";
             self.book.refuse(Subject::Unique, &partition.label(), what, reason);
         }
         Ok(())
     }
 
-    /// Does a piece of the inspection; that it cannot be done is a finding.
+    /// Does a part of the check; its failure is a finding.
     fn guarded(&mut self, place: &str, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) {
         if let Err(error) = work(self) {
             self.book.unreadable(place, what, &error);
         }
     }
 
-    /// Another item is looked at.
+    /// Counts another item.
     fn step(&mut self, place: &str) {
         self.book.report.items += 1;
         (self.progress)(Progress { place, items: self.book.report.items, of: self.of });
@@ -212,13 +210,13 @@ impl<'a> Inspection<'a> {
 }
 
 impl Engine {
-    /// Inspects the whole store at one snapshot, while it is used.
+    /// Checks the whole store at one snapshot, while it is used.
     pub fn check(&self) -> Result<Report> {
         check(&*self.store, &mut |_| ())
     }
 
-    /// Compares everything that lies in the store for a container with its items, and returns how many entries its index has,
-    /// those of generations being built or cleared included. The first thing that is wrong is an error. It reads all of it.
+    /// Compares everything that the store has of a container with its items, and returns how many entries its index has, including
+    /// those of generations being built or cleared. The first problem is an error. Reads all of it.
     pub fn check_index(&self, container: &Container) -> Result<u64> {
         let (sequence, snapshot, now) = self.store.snapshot_now()?;
         let (mut silent, mut entries) = (|_: Progress<'_>| (), 0);

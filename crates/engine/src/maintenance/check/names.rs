@@ -1,5 +1,5 @@
-//! Keys taken apart: what kind of entry a key is of. The other way round of [`Key`](crate::keys::Key); a key that is of no kind is
-//! one that no version of the engine wrote.
+//! Decodes keys: which kind of entry a key belongs to. The reverse of [`Key`](crate::keys::Key); no version of the engine writes
+//! a key of an unknown kind.
 
 use document::ItemNumber;
 
@@ -111,14 +111,14 @@ impl CounterKey {
     }
 }
 
-/// Queue, base and number out of a key in `Queue`.
+/// Returns queue, base and number of a key in `Queue`.
 pub(super) fn queue_key(key: &[u8]) -> Option<(Queue, Millis, ItemNumber)> {
     let (queue, _) = key.get(4..)?.split_first_chunk()?;
     let (base, number) = keys::queue_entry(key).ok()?;
     Some((Queue::from_number(u16::from_be_bytes(*queue))?, base, number))
 }
 
-/// The partition that a key of a partitioned keyspace lies in.
+/// Returns the partition of a key of a partitioned keyspace.
 pub(super) fn partition(key: &[u8]) -> Option<PartitionId> {
     key.first_chunk().map(|bytes| PartitionId(u32::from_be_bytes(*bytes)))
 }

@@ -1,6 +1,6 @@
-//! What the items of one partition must have left in the store, whichever API they are of.
+//! The expected entries of the items of one partition, for both APIs.
 //!
-//! It is the footprint that writes and the purge go by, so a new kind of entry need not be added here.
+//! They are the footprints that writes and the purge use, so a new kind of entry need not be added here.
 
 use bytes::Bytes;
 use document::ItemNumber;
@@ -17,17 +17,17 @@ use crate::keys::{Generation, Key, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::write::schema::ItemSchema;
 
-/// What lies under a number.
+/// What is stored under a number.
 pub(super) enum ItemState {
     /// Nothing.
     Absent,
-    /// Bytes that are no item.
+    /// Bytes that are not an item.
     Damaged(Error),
     /// An item.
     Present(Box<ExpectedItem>),
 }
 
-/// An item and everything that it must have left.
+/// An item and its expected entries.
 pub(super) struct ExpectedItem {
     pub(super) number: ItemNumber,
     pub(super) header: Header,
@@ -40,10 +40,10 @@ pub(super) struct ExpectedItem {
     pub(super) faults: Vec<Fault>,
 }
 
-/// What an item itself is wrong about, and why that cannot be repaired.
+/// The problems of an item itself, and why they cannot be repaired.
 pub(super) type Fault = (String, &'static str);
 
-/// Two living items that one unique index should not have both.
+/// Two living items with one key of a unique index.
 pub(super) struct DuplicateKey {
     pub(super) index: String,
     pub(super) numbers: (ItemNumber, ItemNumber),
@@ -63,7 +63,7 @@ pub(super) trait CheckedPartition {
     /// Database and name of its owner.
     fn names(&self) -> (String, String);
 
-    /// The beginnings of what in `Index` is being cleared away.
+    /// The prefixes of `Index` that are being cleared.
     fn clearing(&self) -> Vec<Vec<u8>>;
 
     /// Reads an item.
@@ -79,7 +79,7 @@ pub(super) trait CheckedPartition {
         false
     }
 
-    /// Tells of items next to each other in a unique index that have the same key, both living.
+    /// Reports neighbours in a unique index that have the same key and are both living.
     fn duplicate_keys(
         &self,
         _reader: &dyn Read,
@@ -94,7 +94,7 @@ pub(super) trait CheckedPartition {
         load_policy(reader, self.id())
     }
 
-    /// Looks up an item and what it must have left.
+    /// Looks up an item and its expected entries.
     fn look_up(&self, reader: &dyn Read, number: ItemNumber) -> Result<ItemState> {
         let (keyspace, key) = Key::Item(self.id(), number).encode();
         match reader.get(keyspace, &key)? {
@@ -116,7 +116,7 @@ pub(super) fn item_state<S: ItemSchema>(
         Ok(record) => record,
         Err(error) => return Ok(ItemState::Damaged(error)),
     };
-    // A touch that cannot be read counts as none: it is reported elsewhere.
+    // An unreadable record of a renewal counts as none: it is reported elsewhere.
     match renewals::look_up(reader, schema.partition().id, number, &mut record.header) {
         Ok(()) | Err(Error::Corrupt(_)) => {}
         Err(error) => return Err(error),

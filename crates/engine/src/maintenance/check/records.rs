@@ -1,4 +1,4 @@
-//! What is kept beside the items: the feed of all versions, what waits to be archived, deletion records, receipts of sessions.
+//! Records beside the items: the feed of all versions, items that wait to be archived, deletion records, receipts of sessions.
 
 use bson::RawDocument;
 use document::Document;
@@ -21,7 +21,7 @@ const RECORDED_ONCE: &str = "what was recorded is recorded nowhere else; restore
 const EVIDENCE: &str = "evidence that could be repaired would be none";
 
 impl Inspection<'_> {
-    /// The feed of all versions of a partition, and what waits to be archived.
+    /// Checks the feed of all versions of a partition, and items that wait to be archived.
     pub(super) fn history(&mut self, checked: &dyn CheckedPartition) -> Result<()> {
         let label = checked.label();
         let is_wanted = checked.policy(self.reader)?.lifecycle.history_minutes.is_some();
@@ -39,7 +39,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Every entry of the history of a partition reads.
+    /// Checks that every entry of the history of a partition can be read.
     pub(super) fn history_of(&mut self, partition: PartitionId, label: &str, api: Api) -> Result<()> {
         let (reader, bson) = (self.reader, api == Api::MongoDb);
         let (mut events, all) = (0_u64, KeyRange::prefix(keys::partition(partition)));
@@ -73,7 +73,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Every deletion record is what was written, and there where its owner wants it.
+    /// Checks that every deletion record is as it was written, and exists where its owner has switched it on.
     pub(super) fn deletions(&mut self, layout: &Layout) -> Result<()> {
         let reader = self.reader;
         for entry in reader.scan(Keyspace::Deletion, KeyRange::all(), Direction::Forward) {
@@ -117,7 +117,7 @@ impl Inspection<'_> {
         self.book.refuse(Subject::Key, "the deletion records", what, super::LOST_HERE);
     }
 
-    /// Every receipt reads, and every session is remembered until it may be forgotten.
+    /// Checks that every receipt can be read, and that every session is kept until it may be forgotten.
     pub(super) fn receipts(&mut self) -> Result<()> {
         let reader = self.reader;
         for entry in reader.scan(Keyspace::Receipt, KeyRange::all(), Direction::Forward) {

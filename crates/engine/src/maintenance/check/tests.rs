@@ -313,7 +313,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     }),
 ];
 
-/// What a repair cannot bring back: an LSN, for which it takes one that is surely not too low; the reason of a hold, a hand that was never needed, numbers that were left out.
+/// What a repair cannot bring back: an LSN, for which it takes one that is surely not too low; the reason of a hold, a cursor that was never needed, numbers that were left out.
 const NOT_BYTE_FOR_BYTE: &[&str] = &[
     "a held item has no note",
     "a number that was given would be given again",
@@ -348,12 +348,12 @@ fn whatever_follows_from_the_items_is_found_and_repaired() {
     }
 }
 
-/// What nothing else tells is refused with the reason, and left as it is.
+/// What cannot be derived is refused with the reason, and left as it is.
 const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
-    ("an item that is none", Subject::Item, "cannot be read", "nothing else tells what it was", |scene| {
+    ("an item that is none", Subject::Item, "cannot be read", "it cannot be derived", |scene| {
         put_first(scene, Keyspace::Item, &[1, 2, 3]);
     }),
-    ("a body that is cut", Subject::Item, "cannot be read", "nothing else tells what it was", |scene| {
+    ("a body that is cut", Subject::Item, "cannot be read", "it cannot be derived", |scene| {
         let (key, mut value) = scene.entries(Keyspace::Item, scene.partition()).remove(0);
         value.truncate(value.len() - 3);
         scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
@@ -362,7 +362,7 @@ const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
         "a header that contradicts its body",
         Subject::Item,
         "another ttl than its body",
-        "cannot be told",
+        "it is unknown",
         |scene| {
             let (key, mut value) = scene.entries(Keyspace::Item, scene.partition()).remove(0);
             let (header, _) = Header::decode(&value).expect("a header");
@@ -414,7 +414,7 @@ const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
         "rules that contradict the definition",
         Subject::Policy,
         "another defaultTtl",
-        "set defaultTtl anew",
+        "set defaultTtl again",
         |scene| {
             let (keyspace, key) = Key::Policy(scene.partition()).encode();
             scene.plant(move |tx| {

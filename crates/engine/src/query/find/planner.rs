@@ -29,7 +29,7 @@ const PROBE_LEAST: usize = 16;
 /// How much more entries a plan may read that comes in the wanted order.
 const SORT_FACTOR: usize = 8;
 
-/// What a query asks of a collection.
+/// A query over a collection.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRequest<'a> {
     /// The conditions that documents meet.
@@ -40,7 +40,7 @@ pub struct PlanRequest<'a> {
     pub limit: Option<u64>,
     /// How strings are compared.
     pub collation: &'a Collation,
-    /// What the client says about the index.
+    /// The client's hint.
     pub hint: Option<&'a Hint>,
 }
 

@@ -46,7 +46,7 @@ pub(super) enum Position {
     End,
 }
 
-/// How much a scan has examined. Expired documents are not counted: no figure tells whether the purge has run (T14).
+/// How much a scan has examined. Expired documents are not counted: no figure reveals whether the purge has run (T14).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Examined {
     /// Index keys, for each index scan of the path.
@@ -70,14 +70,14 @@ pub struct DocumentScan {
     path: AccessPath,
     /// Behind the last document that was returned.
     position: Position,
-    /// What was read ahead, each with the position behind it.
+    /// Documents read ahead, each with the position after it.
     pub(super) ahead: VecDeque<(Found, Position)>,
     /// Behind what was read ahead.
     read_to: Position,
     chunk: usize,
     /// How many more rows this request can show, where rows are shown as they come.
     wanted: Option<usize>,
-    /// How many it could show at first, where that was told.
+    /// How many documents were wanted at first, if that is known.
     wanted_first: Option<usize>,
     /// Documents that this request has returned.
     returned: usize,
@@ -90,7 +90,7 @@ pub struct DocumentScan {
     pub(super) seen_max: usize,
     keys_by_scan: Vec<u64>,
     pub(super) documents: u64,
-    /// Whether each row tells by which key it was found.
+    /// Whether each row has the key by which it was found.
     tells_index_key: bool,
 }
 

@@ -101,7 +101,7 @@ fn switch(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> R
     Ok(Node::Special(Arc::new(Branches { branches: read, otherwise })))
 }
 
-/// The first argument that is there, or the last.
+/// The first argument that is present, or the last.
 #[derive(Debug)]
 struct IfNull {
     arguments: Vec<Node>,

@@ -31,7 +31,7 @@ const MIN_MAX: Names = Names {
     unknown: Refusal(5_787_901, "Unknown argument for 'n' operator: {}"),
 };
 
-/// Returns how many items are wanted: a whole number above zero.
+/// Returns the number of items to return: a whole number above zero.
 pub(crate) fn count(value: Option<ValueRef<'_>>) -> Result<usize> {
     let wrong = |code: i32| {
         let message = format!("Value for 'n' must be of integral type, but found {}", text(value));

@@ -22,7 +22,7 @@ pub(crate) const GROUP: Group = Group {
     ],
 };
 
-/// What is wanted of a pattern and a text.
+/// The operation on a pattern and a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Match,
@@ -187,7 +187,7 @@ fn find_all(pattern: &Pattern, text: &str, context: &Context) -> Result<Value> {
         let value = found(text, &groups, position);
         budget.item(value.view())?;
         all.push(value);
-        // After an empty match the search goes on behind the next letter.
+        // After an empty match the search continues after the next letter.
         from = if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) };
         if from >= text.len() {
             break;

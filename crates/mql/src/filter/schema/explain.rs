@@ -1,4 +1,4 @@
-//! Why a document is not as a schema wants it: what clients read in `errInfo.details` of a refused write.
+//! Why a document breaks a schema: what clients read in `errInfo.details` of a refused write.
 //!
 //! The explainer evaluates the schema as it was written, keyword by keyword, each with its companions. So the explanation
 //! has no rules of its own about keywords and cannot disagree with the check.

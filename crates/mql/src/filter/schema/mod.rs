@@ -86,7 +86,7 @@ impl Schema {
         parse::schema(schema, patterns)
     }
 
-    /// Returns whether a document is as the schema wants it.
+    /// Returns whether a document satisfies the schema.
     pub(super) fn matches(&self, document: DocumentRef<'_>, matching: MatchContext<'_>) -> Result<bool> {
         self.accepts(ValueRef::Document(document), matching.context)
     }

@@ -1,4 +1,4 @@
-//! Hints: which index a client wants.
+//! Hints: the index that a client requests.
 
 use bson::{Document, ValueRef};
 

@@ -1,6 +1,6 @@
-//! Accumulators: what `$group`, the buckets and window functions make of many values.
+//! Accumulators: the values that `$group`, the buckets and window functions compute from many values.
 //!
-//! An [`Accumulator`] is what a request asks for; a [`Tally`] is one running count of it.
+//! An [`Accumulator`] is the operator of a request; a [`Tally`] is one running value of it.
 
 mod parse;
 mod tally;
@@ -30,7 +30,7 @@ pub(crate) struct Accumulator {
 }
 
 impl Accumulator {
-    /// Returns `true` if how many values are kept depends on the group.
+    /// Returns `true` if the number of kept values depends on the group.
     pub(crate) fn asks_the_group(&self) -> bool {
         match &self.kind {
             Kind::Several { n, .. } | Kind::Ranked { n: Some(n), .. } => n.constant().is_none(),
@@ -39,7 +39,7 @@ impl Accumulator {
     }
 }
 
-/// What is made of the values.
+/// The kind of an accumulator.
 #[derive(Debug, Clone)]
 enum Kind {
     Sum,
@@ -80,7 +80,7 @@ enum End {
     Bottom,
 }
 
-/// What a row brings to a tally.
+/// The input of a row to a tally.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Value(Option<Value>),
@@ -88,7 +88,7 @@ pub(crate) enum Input {
 }
 
 impl Accumulator {
-    /// Returns what a row brings.
+    /// Returns the input of a row.
     pub(crate) fn input(&self, row: &Row, context: &Context) -> Result<Input> {
         let value = self.input.of_row(row, context)?;
         match &self.kind {
@@ -100,7 +100,7 @@ impl Accumulator {
         }
     }
 
-    /// Begins to count. `group` is what the number of values to keep may depend on.
+    /// Starts a tally. The number of values to keep may depend on `group`.
     pub(crate) fn begin(&self, group: &Value, context: &Context) -> Result<Tally> {
         Ok(match &self.kind {
             Kind::Sum => Tally::Sum(Sum::default()),

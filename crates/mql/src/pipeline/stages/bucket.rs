@@ -12,7 +12,7 @@ use crate::pipeline::settings::{Formula, PipelineContext};
 use crate::pipeline::stages::group::{Group, Key};
 use crate::pipeline::values::{text, type_name};
 
-/// The buckets and what is put into them.
+/// The buckets and their accumulators.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     by: Formula,
@@ -41,7 +41,7 @@ impl Buckets {
     }
 }
 
-/// Returns what is counted of each bucket unless the request says otherwise.
+/// Returns the default output of each bucket: a count.
 pub(crate) fn parse_output(
     stage: &str,
     code: i32,

@@ -1,4 +1,4 @@
-//! `$changeStream`: what a client asks of the feed of changes. The feed itself is not here.
+//! `$changeStream`: the options of a client for the feed of changes. The feed itself is in the engine.
 
 use bson::{Document, Timestamp, ValueRef};
 
@@ -20,7 +20,7 @@ pub struct ChangeStream {
     pub start_at: Option<Timestamp>,
     /// Whether all databases are watched.
     pub all_changes_for_cluster: bool,
-    /// Whether changes of definitions are told too.
+    /// Whether changes of definitions are included.
     pub show_expanded_events: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `$group`, and what is made of it: `$sortByCount`, `$count`.
+//! `$group`, and the stages built on it: `$sortByCount`, `$count`.
 //!
 //! Groups come out in the order in which their first rows came in, unless some had to go to disk.
 
@@ -157,7 +157,7 @@ impl Group {
 }
 
 impl GroupStep {
-    /// Adds a row to its group in memory, if that fits; else hands it back.
+    /// Adds a row to its group in memory, if it fits; otherwise returns it.
     fn take_in_memory(&mut self, id: Value, row: Row, context: &Context) -> Result<Option<(Value, Row)>> {
         if self.memory.may_spill(context) && !self.memory.fits_half(row.bytes(), context) {
             return Ok(Some((id, row)));

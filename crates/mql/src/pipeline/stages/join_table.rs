@@ -41,7 +41,7 @@ pub(super) struct JoinTable {
 }
 
 impl JoinTable {
-    /// Creates an empty table by that field; none if no index could be made on it.
+    /// Creates an empty table by that field; none if the field cannot be indexed.
     pub(super) fn new(field: &str, collation: &Collation) -> Option<JoinTable> {
         let key = Document::new().with(field, 1);
         let spec = Document::new().with("key", key).with("name", "join");
@@ -64,18 +64,18 @@ impl JoinTable {
         Ok(self.bytes <= TABLE_BYTES_MAX.min(context.stage_bytes_max))
     }
 
-    /// Returns whether the table can tell which documents meet a filter.
+    /// Returns whether the table can find the documents that match a filter.
     pub(super) fn serves(&self, filter: &Filter, collation: &Collation) -> Result<bool> {
         Ok(self.plan(filter, collation)?.is_some())
     }
 
-    /// Returns the spans of keys that documents which meet a filter have; none if the table cannot tell.
+    /// Returns the spans of keys of the documents that match a filter; none if the table cannot find them.
     fn plan(&self, filter: &Filter, collation: &Collation) -> Result<Option<Candidate>> {
         let available = Available { spec: &self.index, multikey: self.multikey, cut: self.cut };
         Ok(index::plan(filter, None, collation, &[available], None)?.into_iter().next())
     }
 
-    /// Returns the documents that meet a filter; none if the table cannot tell.
+    /// Returns the documents that match a filter; none if the table cannot find them.
     pub(super) fn find(
         &self,
         filter: &Filter,

@@ -1,7 +1,7 @@
 //! `$lookup`: a join with another collection.
 //!
 //! An equality of two fields becomes a condition on the other collection, so that an index can serve it. A pipeline with `let` is
-//! read anew for each row with the values as constants: what it compares with them can be served by an index too.
+//! read again for each row with the values as constants: what it compares with them can be served by an index too.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ struct Inner {
     around: PipelineContext,
     /// The pipeline itself, where it is the same for all rows.
     fixed: Option<Arc<Pipeline>>,
-    /// All that it may find for any row, if that can be told.
+    /// All that it may find for any row, if that is known.
     whole: Option<Arc<Pipeline>>,
     /// What it reads: the collection, or what is behind it if it is a view, and what the stages look into.
     collections: Vec<Namespace>,
-    /// What it tells of beside documents.
+    /// What it describes besides documents.
     descriptions: Vec<(Namespace, Description)>,
     /// How many of its stages make a view: the join comes behind them.
     of_view: usize,
@@ -237,12 +237,12 @@ impl Lookup {
         self.output.first()
     }
 
-    /// What the pipeline over the other collection tells of beside documents.
+    /// What the pipeline over the other collection describes besides documents.
     pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
         found.extend(self.inner.descriptions.iter().cloned());
     }
 
-    /// The collections that are looked into.
+    /// The collections that it reads.
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
         found.extend(self.from.clone());
         found.extend(self.inner.collections.iter().cloned());

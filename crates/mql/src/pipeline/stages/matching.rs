@@ -78,7 +78,7 @@ pub(crate) fn conjuncts(filter: &Document) -> Vec<Document> {
     found
 }
 
-/// Returns the outermost names of the fields that a filter asks about; none if that cannot be told.
+/// Returns the outermost names of the fields in a filter; none if they are not known.
 pub(crate) fn fields_asked(filter: DocumentRef<'_>) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     for (name, value) in filter.iter() {

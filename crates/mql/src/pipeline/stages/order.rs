@@ -21,7 +21,7 @@ use crate::sort::{Sort, SortKey};
 #[derive(Debug, Clone)]
 pub(crate) struct Sorted {
     pub(crate) sort: Arc<Sort>,
-    /// How many rows are wanted at most: set when a `$limit` follows.
+    /// The largest number of rows that are needed: set when a `$limit` follows.
     pub(crate) limit: Option<u64>,
     collation: Collation,
     /// Whether each row keeps what it was sorted by: `{$meta: "sortKey"}`.
@@ -71,7 +71,7 @@ impl Sorted {
     }
 }
 
-/// Tells of each row what it is sorted by.
+/// Adds the sort key to each row.
 struct SortKeyStep(Sorted);
 
 impl Each for SortKeyStep {

@@ -1,4 +1,4 @@
-//! `$redact`: an expression says of each document, outermost first, whether it is kept whole, looked into, or left out.
+//! `$redact`: an expression decides for each document, outermost first, whether it is kept whole, descended into, or left out.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct Redact {
     verdict: Formula,
 }
 
-/// The variables that say what happens, and the values that stand for them while the expression is evaluated.
+/// The variables for these decisions, and their values while the expression is evaluated.
 const VERDICTS: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
 impl Redact {

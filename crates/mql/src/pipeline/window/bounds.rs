@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::expression::{Expression, Scope, Variables};
 use crate::pipeline::values::as_double;
 
-/// Which rows around a row are looked at.
+/// Which rows around a row are in its window.
 #[derive(Debug, Clone)]
 pub(crate) enum Window {
     /// All of the partition.

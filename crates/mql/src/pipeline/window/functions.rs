@@ -167,7 +167,7 @@ fn over_windows(
         .collect()
 }
 
-/// Returns a window that only grows is counted on; others are counted anew for each row.
+/// Accumulates over windows: one that only grows is continued, others are computed again for each row.
 fn accumulate(
     accumulator: &Accumulator,
     windows: &[Range<usize>],

@@ -186,7 +186,7 @@ impl SetWindowFields {
         path.get(entry.row.view())
     }
 
-    /// Returns `true` if two rows stand at the same place of the order.
+    /// Returns `true` if two rows are equal in the order.
     fn are_peers(&self, left: &Entry, right: &Entry) -> bool {
         match (&self.sort, &left.key, &right.key) {
             (Some(sort), Some(left), Some(right)) => sort.compare(left, right).is_eq(),

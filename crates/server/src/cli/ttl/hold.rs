@@ -83,17 +83,17 @@ pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
     match request {
         Request::Place { target, reason } => {
             let namespace = target.namespace.find(client)?;
-            let told = if let Some(mut item) = target.item(&namespace)? {
+            let outcome = if let Some(mut item) = target.item(&namespace)? {
                 item.insert("reason", reason.as_str());
                 client.send_json(&Method::PUT, &namespace.path("hold"), &Value::Object(item))?;
                 "the item is held"
             } else {
                 let mut hold = Object::new();
                 hold.insert("reason", reason.as_str());
-                wish(client, &namespace, Value::Object(hold))?;
+                set_hold(client, &namespace, Value::Object(hold))?;
                 "the whole container is held"
             };
-            println!("{namespace}: {told}");
+            println!("{namespace}: {outcome}");
             Ok(())
         }
         Request::Lift { target, confirm } => {
@@ -105,7 +105,7 @@ pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
                 client.send_json(&Method::DELETE, &namespace.path("hold"), &Value::Object(item))?;
                 println!("{namespace}: lifted the hold of the item");
             } else {
-                wish(client, &namespace, Value::Null)?;
+                set_hold(client, &namespace, Value::Null)?;
                 println!("{namespace}: lifted the hold");
             }
             Ok(())
@@ -117,7 +117,7 @@ pub(super) fn run(request: &Request, client: &mut Client) -> Result<()> {
     }
 }
 
-fn wish(client: &mut Client, namespace: &Namespace, hold: Value) -> Result<()> {
+fn set_hold(client: &mut Client, namespace: &Namespace, hold: Value) -> Result<()> {
     let mut body = Object::new();
     body.insert("hold", hold);
     client.send_json(&Method::PATCH, &namespace.path("ttl"), &Value::Object(body))?;

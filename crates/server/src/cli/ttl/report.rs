@@ -63,7 +63,7 @@ fn text(name: &str, report: &Value, now: u64) -> String {
     }
     let lifecycle = at(report, &["wishes"]).and_then(Value::as_object).into_iter().flat_map(Object::iter);
     for (name, value) in lifecycle.filter(|(_, value)| !value.is_null()) {
-        line("wish", format!("{name}: {}", value.to_json()));
+        line("setting", format!("{name}: {}", value.to_json()));
     }
     line("living", tally(&["living"]));
     line("expired", tally(&["backlog"]));
