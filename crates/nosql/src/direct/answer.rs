@@ -19,7 +19,7 @@ const WRITE_QUORUM: u32 = 2;
 /// and read at one of them: more would make the primary ask them for a second one.
 const REPLICAS: u32 = 1;
 
-/// The substatus by which a gateway says that a container was made anew, and the one of a replica.
+/// The substatus by which a gateway says that a container was created again, and the one of a replica.
 const RECREATED_BY_GATEWAY: u64 = 1024;
 const RECREATED: u32 = 1000;
 
