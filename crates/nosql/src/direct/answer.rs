@@ -101,7 +101,7 @@ fn tokens<'a>(fields: &'a Fields, owner: Option<&'a Cow<'a, str>>, master_lsn: u
             Field::Continuation => tokens.continuation = value.as_text(),
             Field::QueryMetrics => tokens.query_metrics = value.as_text(),
             Field::IndexUtilization => tokens.index_utilization = value.as_text(),
-            Field::SessionToken => tokens.session_token = value.as_text(),
+            Field::SessionToken => tokens.session_token = value.as_text().map(without_range),
             Field::RangeId => tokens.partition_key_range_id = value.as_text(),
             Field::OwnerRid => tokens.owner_id = value.as_text(),
             Field::Lsn => lsn = value.as_number().unwrap_or(lsn),
@@ -142,6 +142,11 @@ fn tokens<'a>(fields: &'a Fields, owner: Option<&'a Cow<'a, str>>, master_lsn: u
         current_replica_set_size: Some(REPLICAS),
         ..tokens
     }
+}
+
+/// Clients put the range before the session token of an answer; Java does so even if it is there.
+fn without_range(session_token: &str) -> &str {
+    session_token.split_once(':').map_or(session_token, |(_, of_range)| of_range)
 }
 
 fn small(value: &FieldValue) -> Option<u32> {

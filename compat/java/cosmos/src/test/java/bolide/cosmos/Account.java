@@ -1,4 +1,4 @@
-// A Bolide process with the SDK's clients for it, by TLS in gateway mode, and the questions that tests ask.
+// A Bolide process with the SDK's clients for it, by TLS in the mode of the run, and the questions that tests ask.
 
 package bolide.cosmos;
 
@@ -60,10 +60,9 @@ final class Account implements AutoCloseable {
     /** Clients made by it trust this server's root. */
     CosmosClientBuilder builder() {
         TrustStores.use(server.trustStore());
-        return new CosmosClientBuilder()
+        return Connection.in(new CosmosClientBuilder())
             .endpoint(server.endpoint())
             .key(Server.KEY)
-            .gatewayMode()
             .consistencyLevel(ConsistencyLevel.SESSION)
             .contentResponseOnWriteEnabled(true);
     }

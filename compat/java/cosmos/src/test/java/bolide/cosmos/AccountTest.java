@@ -16,6 +16,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import bolide.support.Server;
 import bolide.support.TrustStores;
+import com.azure.cosmos.ConsistencyLevel;
 import com.azure.cosmos.CosmosAsyncContainer;
 import com.azure.cosmos.CosmosClient;
 import com.azure.cosmos.CosmosClientBuilder;
@@ -145,7 +146,7 @@ class AccountTest {
         var made = account.asyncClient().getDatabase("java").getUser("reader")
             .createPermission(permission, new CosmosPermissionRequestOptions()).block().getProperties();
         TrustStores.use(account.server.trustStore());
-        try (CosmosClient reader = new CosmosClientBuilder().endpoint(account.server.endpoint()).gatewayMode()
+        try (CosmosClient reader = Connection.in(new CosmosClientBuilder()).endpoint(account.server.endpoint())
             .resourceToken(made.getToken()).buildClient()) {
             CosmosContainer seen = reader.getDatabase("java").getContainer(container.getId());
             assertEquals("x", seen.readItem("x", KEY, ObjectNode.class).getItem().get("id").asText());
@@ -158,7 +159,7 @@ class AccountTest {
         try (Server stranger = Server.start()) {
             TrustStores.use(stranger.trustStore());
             CosmosClientBuilder distrusting =
-                new CosmosClientBuilder().endpoint(account.server.endpoint()).key(Server.KEY).gatewayMode();
+                Connection.in(new CosmosClientBuilder()).endpoint(account.server.endpoint()).key(Server.KEY);
             Throwable refusal = assertThrows(RuntimeException.class, distrusting::buildClient);
             assertTrue(causes(refusal).contains("unable to find valid certification path"), causes(refusal));
         }
@@ -214,16 +215,33 @@ class AccountTest {
     }
 
     @Test
-    void directModeIsRefusedWithTheNameOfTheSetting() {
-        CosmosContainer container = account.container(ONE_RANGE, null);
-        TrustStores.use(account.server.trustStore());
-        CosmosException refusal = assertThrows(CosmosException.class, () -> {
-            try (CosmosClient direct =
-                new CosmosClientBuilder().endpoint(account.server.endpoint()).key(Server.KEY).directMode().buildClient()) {
-                direct.getDatabase("java").getContainer(container.getId()).readItem("x", KEY, ObjectNode.class);
+    void allConsistencyLevelsRead() {
+        CosmosContainer container = account.container(SEVERAL_RANGES, null);
+        create(container, item("x"));
+        for (ConsistencyLevel level : ConsistencyLevel.values()) {
+            try (CosmosClient client = account.builder().consistencyLevel(level).buildClient()) {
+                CosmosContainer same = client.getDatabase("java").getContainer(container.getId());
+                assertEquals("x", same.readItem("x", KEY, ObjectNode.class).getItem().get("id").asText(), level.name());
+                assertEquals(1, same.queryItems("SELECT * FROM c", new CosmosQueryRequestOptions(), ObjectNode.class).stream().count());
+                refused(404, () -> same.readItem("y", KEY, ObjectNode.class));
             }
-        });
-        assertEquals(400, refusal.getStatusCode(), refusal.getMessage());
-        assertTrue(refusal.getMessage().contains("gatewayMode"), refusal.getMessage());
+        }
+    }
+
+    @Test
+    void directModeThatIsOffIsRefusedWithTheNameOfTheSetting() {
+        try (Server without = Server.start("--direct", "off")) {
+            TrustStores.use(without.trustStore());
+            CosmosException refusal = assertThrows(CosmosException.class, () -> {
+                try (CosmosClient direct =
+                    new CosmosClientBuilder().endpoint(without.endpoint()).key(Server.KEY).directMode().buildClient()) {
+                    direct.createDatabaseIfNotExists("java");
+                    direct.getDatabase("java").createContainerIfNotExists("c", "/pk");
+                    direct.getDatabase("java").getContainer("c").readItem("x", KEY, ObjectNode.class);
+                }
+            });
+            assertEquals(400, refusal.getStatusCode(), refusal.getMessage());
+            assertTrue(refusal.getMessage().contains("gatewayMode"), refusal.getMessage());
+        }
     }
 }

@@ -134,10 +134,9 @@ final class Processors {
 
     /** Endpoint, database, monitored container, container of leases, host, mode; runs until it is killed. */
     public static void main(String[] arguments) throws InterruptedException {
-        CosmosAsyncClient client = new CosmosClientBuilder()
+        CosmosAsyncClient client = Connection.in(new CosmosClientBuilder())
             .endpoint(arguments[0])
             .key(Server.KEY)
-            .gatewayMode()
             .contentResponseOnWriteEnabled(true)
             .buildAsyncClient();
         Consumer<String> tell = line -> {

@@ -22,7 +22,8 @@ public class Shop extends AbstractCosmosConfiguration {
 
     @Bean
     public CosmosClientBuilder client() {
-        return new CosmosClientBuilder().endpoint(endpoint).key(key).gatewayMode();
+        CosmosClientBuilder builder = new CosmosClientBuilder().endpoint(endpoint).key(key);
+        return "direct".equals(System.getenv("BOLIDE_CONNECTION")) ? builder : builder.gatewayMode();
     }
 
     @Override
