@@ -115,7 +115,11 @@ async fn lifecycle_settings_are_shown_changed_by_name_and_refused_whole() {
         assert!(refused.message().contains(names), "{}", refused.message());
     }
     let shown = server.admin("GET", "/_bolide/ttl/db/c", "").send().await.expect_status(200);
-    assert_eq!(shown.member("lifecycle").get("maxInstantExpiry"), Some(&Value::Double(0.25)), "nothing changed");
+    assert_eq!(
+        shown.member("lifecycle").get("maxInstantExpiry"),
+        Some(&Value::Double(0.25)),
+        "nothing changed"
+    );
     let shown = patch(r#"{"maxInstantExpiry":null}"#).await.expect_status(200);
     assert_eq!(shown.member("lifecycle").get("maxInstantExpiry"), Some(&Value::Null));
     assert_eq!(shown.member("wishes"), shown.member("lifecycle"), "the former name");
