@@ -15,7 +15,7 @@ KEEP = {"headers": {"x-bolide-keep-expiry": "true"}}
 def wish(server, container, **wishes):
     status, answer = server.admin("PATCH", path("ttl", container), wishes)
     assert status == 200, answer
-    return answer["wishes"]
+    return answer["lifecycle"]
 
 
 def figures(server, container):

@@ -75,7 +75,7 @@ def test_t30_a_guarded_change_wants_to_be_confirmed(server, make_container, data
         container.create_item({"id": str(number), "pk": "p"})
         clock.advance(10)
     status, answer = server.admin("PATCH", path("ttl", container), {"maxInstantExpiry": 0.2})
-    assert status == 200 and answer["wishes"]["maxInstantExpiry"] == 0.2
+    assert status == 200 and answer["lifecycle"]["maxInstantExpiry"] == 0.2
 
     def change(default_ttl, **options):
         database.replace_container(container, PartitionKey("/pk"), default_ttl=default_ttl, **options)

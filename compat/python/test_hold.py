@@ -133,7 +133,7 @@ def test_t31_in_a_held_container_nothing_dies_or_is_changed(
     clock.advance(5)
     made = container.create_item({"id": "x", "pk": "p"})
     clock.advance(5)
-    assert holds(container).hold_container()["wishes"]["hold"] == {"reason": "case 8"}
+    assert holds(container).hold_container()["lifecycle"]["hold"] == {"reason": "case 8"}
     clock.advance(1000)
     assert alive(container, "x") == made and alive(container, "dead") is None
     for name, change in changes(container, "x").items():

@@ -203,7 +203,7 @@ def test_t28_the_owner_turns_the_feed_off_and_the_next_stream_turns_it_on(collec
     assert status == 400 and "is watched" in answer["message"], answer
     clock.advance(24 * 60 * 60 + 1)
     status, answer = server.admin("PATCH", path, {"historyMinutes": None})
-    assert status == 200 and answer["wishes"]["historyMinutes"] is None, answer
+    assert status == 200 and answer["lifecycle"]["historyMinutes"] is None, answer
     collection.insert_one({"_id": 2})
     with collection.watch(max_await_time_ms=1) as stream:
         collection.insert_one({"_id": 3})
@@ -212,7 +212,7 @@ def test_t28_the_owner_turns_the_feed_off_and_the_next_stream_turns_it_on(collec
         collection.watch(resume_after=token, max_await_time_ms=1)
     assert lost.value.code == 286
     status, answer = server.admin("GET", path)
-    assert answer["wishes"]["historyMinutes"] == 24 * 60
+    assert answer["lifecycle"]["historyMinutes"] == 24 * 60
 
 
 def test_t28_a_consumer_goes_on_after_the_server_was_killed(tmp_path):

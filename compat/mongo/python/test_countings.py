@@ -12,7 +12,7 @@ def wish(server, collection, expected=200, **wishes):
 
 def test_t33_documents_are_counted_from_a_property(server, collection, clock, settle):
     expire_after(collection, 100)
-    assert wish(server, collection, ttlPropertyPath="/meta/created")["wishes"]["ttlPropertyPath"] == "/meta/created"
+    assert wish(server, collection, ttlPropertyPath="/meta/created")["lifecycle"]["ttlPropertyPath"] == "/meta/created"
     now = clock.now()
     collection.insert_many([
         {"_id": 1, "meta": {"created": now - 40}},

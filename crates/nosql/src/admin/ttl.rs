@@ -134,6 +134,8 @@ fn describe(engine: &Engine, owner: &Owner) -> Result<Value, Error> {
         member("container", text(owner.name())),
         member("defaultTtl", owner.default_ttl().to_member().unwrap_or(Value::Null)),
         member("dateRules", Value::Array(date_rules.collect())),
+        member("lifecycle", lifecycle_settings::show(&owner.lifecycle())),
+        // The former name, for one version.
         member("wishes", lifecycle_settings::show(&owner.lifecycle())),
         member("living", tally(usage.living)),
         member("backlog", tally(usage.expired)),

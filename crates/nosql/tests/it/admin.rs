@@ -99,12 +99,12 @@ async fn the_purge_is_steered_and_seen_t23() {
 }
 
 #[tokio::test]
-async fn wishes_are_shown_changed_by_name_and_refused_whole() {
+async fn lifecycle_settings_are_shown_changed_by_name_and_refused_whole() {
     let server = Server::with_container("\"defaultTtl\":10").await;
     let patch = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
     let shown = patch(r#"{"maxInstantExpiry":0.25}"#).await.expect_status(200);
     assert_eq!(shown.member("defaultTtl"), Value::Int(10));
-    assert_eq!(shown.member("wishes").get("maxInstantExpiry"), Some(&Value::Double(0.25)));
+    assert_eq!(shown.member("lifecycle").get("maxInstantExpiry"), Some(&Value::Double(0.25)));
     for (body, names) in [
         (r#"{"maxInstantExpiry":2}"#, "maxInstantExpiry"),
         (r#"{"maxInstantExpiry":0.5,"immortality":true}"#, "immortality"),
@@ -115,9 +115,14 @@ async fn wishes_are_shown_changed_by_name_and_refused_whole() {
         assert!(refused.message().contains(names), "{}", refused.message());
     }
     let shown = server.admin("GET", "/_bolide/ttl/db/c", "").send().await.expect_status(200);
-    assert_eq!(shown.member("wishes").get("maxInstantExpiry"), Some(&Value::Double(0.25)), "nothing changed");
+    assert_eq!(
+        shown.member("lifecycle").get("maxInstantExpiry"),
+        Some(&Value::Double(0.25)),
+        "nothing changed"
+    );
     let shown = patch(r#"{"maxInstantExpiry":null}"#).await.expect_status(200);
-    assert_eq!(shown.member("wishes").get("maxInstantExpiry"), Some(&Value::Null));
+    assert_eq!(shown.member("lifecycle").get("maxInstantExpiry"), Some(&Value::Null));
+    assert_eq!(shown.member("wishes"), shown.member("lifecycle"), "the former name");
     for (path, status, code) in [
         ("/_bolide/ttl/db/none", 404, "NotFound"),
         ("/_bolide/ttl/db/c?api=mongodb", 404, "NotFound"),
@@ -405,7 +410,7 @@ async fn t31_items_and_containers_are_held_and_freed() {
     let wish = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
     let shown = wish(r#"{"hold":{"reason":"case 8"}}"#).await.expect_status(200);
     assert_eq!(
-        shown.member("wishes").get("hold").map(Value::to_json).as_deref(),
+        shown.member("lifecycle").get("hold").map(Value::to_json).as_deref(),
         Some(r#"{"reason":"case 8"}"#)
     );
     server.advance(60);

@@ -89,13 +89,13 @@ async fn deaths_that_items_name_are_wished_for_t33() {
     let wish = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
     wish(r#"{"expireAtPath":"no path"}"#).await.expect_error(400, 0, "BadRequest");
     let wished = wish(r#"{"expireAtPath":"/gone"}"#).await.expect_status(200);
-    assert_eq!(wished.member("wishes").get("expireAtPath"), Some(&Value::String("/gone".into())));
+    assert_eq!(wished.member("lifecycle").get("expireAtPath"), Some(&Value::String("/gone".into())));
     let made = server.create("a", r#"{"id":"x","pk":"a","gone":"2023-11-14T22:13:25Z"}"#).await;
     assert_eq!((made.status, left(&made)), (201, Some("5")));
     server.advance(5);
     server.read("a", "x").await.expect_error(404, 0, "NotFound");
     let off = wish(r#"{"expireAtPath":null}"#).await.expect_status(200);
-    assert_eq!(off.member("wishes").get("expireAtPath"), Some(&Value::Null));
+    assert_eq!(off.member("lifecycle").get("expireAtPath"), Some(&Value::Null));
     server.read("a", "x").await.expect_error(404, 0, "NotFound");
 }
 
@@ -103,7 +103,7 @@ async fn deaths_that_items_name_are_wished_for_t33() {
 async fn reads_restart_a_sliding_countdown_t33() {
     let server = Server::with_container(r#""defaultTtl":10"#).await;
     let wish = server.admin("PATCH", "/_bolide/ttl/db/c", r#"{"sliding":true}"#).send().await;
-    assert_eq!(wish.expect_status(200).member("wishes").get("sliding"), Some(&Value::Bool(true)));
+    assert_eq!(wish.expect_status(200).member("lifecycle").get("sliding"), Some(&Value::Bool(true)));
     let made = server.create("a", r#"{"id":"x","pk":"a"}"#).await.expect_status(201);
     server.create("a", r#"{"id":"y","pk":"a"}"#).await.expect_status(201);
     for _ in 0..4 {

@@ -66,7 +66,7 @@ async fn a_deletion_record_is_exported_and_outlives_its_container() {
     let server = Server::with_container("\"defaultTtl\":10").await;
     set_lifecycle(&server, r#"{"deletionRecord":1}"#).await.expect_error(400, 0, "BadRequest");
     let on = set_lifecycle(&server, r#"{"deletionRecord":true}"#).await.expect_status(200);
-    assert_eq!(on.member("wishes").get("deletionRecord"), Some(&Value::Bool(true)));
+    assert_eq!(on.member("lifecycle").get("deletionRecord"), Some(&Value::Bool(true)));
     for id in ["1", "2", "3"] {
         server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
     }

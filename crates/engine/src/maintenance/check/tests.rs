@@ -57,7 +57,7 @@ impl Scene {
                 settings.deletion_record = true;
                 settings.sliding = true;
             })
-            .expect("wishes");
+            .expect("lifecycle settings");
         for (id, ttl) in [("a", ""), ("b", r#","ttl":50"#), ("c", r#","ttl":-1"#), ("d", ""), ("h", "")] {
             self.create(id, &format!(r#"{{"id":"{id}","pk":"p","mail":"{id}@x","n":[1,2]{ttl}}}"#));
         }

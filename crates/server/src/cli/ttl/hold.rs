@@ -126,7 +126,7 @@ fn set_hold(client: &mut Client, namespace: &Namespace, hold: Value) -> Result<(
 
 fn list(client: &mut Client, namespace: &Namespace, json: bool) -> Result<()> {
     let whole = client.get_json(&namespace.path("ttl"))?;
-    let whole = at(&whole, &["wishes", "hold", "reason"]).and_then(Value::as_str).map(str::to_owned);
+    let whole = at(&whole, &["lifecycle", "hold", "reason"]).and_then(Value::as_str).map(str::to_owned);
     let items = items(client, namespace)?;
     if json {
         let mut all = Object::new();

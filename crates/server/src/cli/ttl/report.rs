@@ -61,7 +61,7 @@ fn text(name: &str, report: &Value, now: u64) -> String {
         let building = if at(rule, &["inForce"]) == Some(&Value::Bool(false)) { ", being built" } else { "" };
         line("date rule", format!("{index}: {}{building}", span(number(rule, &["expireAfterSeconds"]))));
     }
-    let lifecycle = at(report, &["wishes"]).and_then(Value::as_object).into_iter().flat_map(Object::iter);
+    let lifecycle = at(report, &["lifecycle"]).and_then(Value::as_object).into_iter().flat_map(Object::iter);
     for (name, value) in lifecycle.filter(|(_, value)| !value.is_null()) {
         line("setting", format!("{name}: {}", value.to_json()));
     }
