@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::Tier;
 use crate::go;
-use crate::java;
+use crate::java::{self, Connection};
 use crate::paths;
 use crate::process::{self, install};
 use crate::published;
@@ -35,6 +35,7 @@ pub(crate) enum Suite {
     MongoJavaScript,
     MongoRust,
     Java,
+    JavaDirect,
     MongoJava,
     Go,
     GoPublished,
@@ -46,9 +47,10 @@ pub(crate) enum Suite {
 
 impl Suite {
     /// Those that wait beside those that build, from nothing the longest first, so that all lanes end at about the same time.
-    const ALL: [Suite; 16] = [
+    const ALL: [Suite; 17] = [
         Suite::Published,
         Suite::Java,
+        Suite::JavaDirect,
         Suite::MongoGoPublished,
         Suite::Rust,
         Suite::MongoRust,
@@ -76,6 +78,7 @@ impl Suite {
             "mongo-js" => Some(Suite::MongoJavaScript),
             "mongo-rust" => Some(Suite::MongoRust),
             "java" => Some(Suite::Java),
+            "java-direct" => Some(Suite::JavaDirect),
             "mongo-java" => Some(Suite::MongoJava),
             "go" => Some(Suite::Go),
             "go-published" => Some(Suite::GoPublished),
@@ -98,6 +101,7 @@ impl Suite {
             Suite::MongoJavaScript => "mongo: javascript",
             Suite::MongoRust => "mongo: rust",
             Suite::Java => "sdk: java",
+            Suite::JavaDirect => "sdk: java in direct mode",
             Suite::MongoJava => "mongo: java",
             Suite::Go => "sdk: go",
             Suite::GoPublished => "sdk: published go",
@@ -114,7 +118,7 @@ impl Suite {
             Suite::Python | Suite::Published | Suite::MongoPython | Suite::MongoPublished => &["python3"],
             Suite::JavaScript | Suite::MongoJavaScript | Suite::Explorer => &["node", "npm"],
             Suite::Rust | Suite::MongoRust => &[],
-            Suite::Java | Suite::MongoJava => java::TOOLS,
+            Suite::Java | Suite::JavaDirect | Suite::MongoJava => java::TOOLS,
             Suite::Go | Suite::GoPublished | Suite::MongoGo => &["go"],
             // The shared specifications come with PyMongo.
             Suite::MongoGoPublished => &["go", "python3"],
@@ -137,8 +141,11 @@ impl Suite {
             Suite::Explorer => javascript(binary, "explorer"),
             Suite::Rust => rust(binary, "rust"),
             Suite::MongoRust => rust(binary, "mongo/rust"),
-            Suite::Java => java::run(binary, &["cosmos", "spring-cosmos"]),
-            Suite::MongoJava => java::run(binary, &["mongo", "mongo-reactive", "spring-mongo"]),
+            Suite::Java => java::run(binary, &["cosmos", "spring-cosmos"], Connection::Gateway),
+            Suite::JavaDirect => java::run(binary, &["cosmos", "spring-cosmos"], Connection::Direct),
+            Suite::MongoJava => {
+                java::run(binary, &["mongo", "mongo-reactive", "spring-mongo"], Connection::Gateway)
+            }
             Suite::Go => go::own(binary, "cosmos"),
             Suite::MongoGo => go::own(binary, "mongodb"),
             Suite::GoPublished => go::azcosmos(binary, tier),

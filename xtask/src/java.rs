@@ -21,10 +21,21 @@ const MAVEN_OPTIONS: &str = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1";
 /// What a suite needs: a compiler, not only a runtime.
 pub(crate) const TOOLS: &[&str] = &["javac", "mvn"];
 
+/// How the clients of the NoSQL API connect. Each way has a folder of its own, so that both can run at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Connection {
+    Gateway,
+    Direct,
+}
+
 /// Runs modules of `compat/java`, all of them also where one fails.
-pub(crate) fn run(binary: &PathBuf, modules: &[&str]) -> Result<Outcome> {
+pub(crate) fn run(binary: &PathBuf, modules: &[&str], connection: Connection) -> Result<Outcome> {
     let folder = paths::compat("java");
-    let reports = modules.iter().map(|module| folder.join(module).join("target/surefire-reports"));
+    let (target, mode) = match connection {
+        Connection::Gateway => ("target", "gateway"),
+        Connection::Direct => ("target/direct", "direct"),
+    };
+    let reports = modules.iter().map(|module| folder.join(module).join(target).join("surefire-reports"));
     let reports: Vec<PathBuf> = reports.collect();
     for old in reports.iter().filter(|old| old.exists()) {
         fs::remove_dir_all(old).with_context(|| paths::shown(old))?;
@@ -36,12 +47,14 @@ pub(crate) fn run(binary: &PathBuf, modules: &[&str]) -> Result<Outcome> {
             "--batch-mode",
             "--fail-at-end",
             "-Dstyle.color=never",
+            &format!("-Dsuite.target={target}"),
             "--projects",
             &modules.join(","),
             "test",
         ])
         .current_dir(&folder)
         .env("MAVEN_OPTS", MAVEN_OPTIONS)
+        .env("BOLIDE_CONNECTION", mode)
         .env("BOLIDE_BIN", binary);
     let finished = process::run(&mut command, TIMEOUT)?;
     let mut sum = Figures::default();

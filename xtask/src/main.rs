@@ -5,7 +5,7 @@
 //! tidy                                  rules about the source tree
 //! deny                                  licences, bans, sources and published weaknesses of dependencies
 //! compat [SUITE]                        official clients against a live server; all of them without a name
-//!                                       (python, js, rust, go, java, published, go-published, mongo-python, mongo-js,
+//!                                       (python, js, rust, go, java, java-direct, published, go-published, mongo-python, mongo-js,
 //!                                       mongo-rust, mongo-go, mongo-java, mongo-published, mongo-go-published, explorer)
 //! tour                                  runs the code blocks of the README, the guides and the pages of docs
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it

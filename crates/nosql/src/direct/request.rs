@@ -39,7 +39,7 @@ fn options(verb: Verb, tokens: &RequestTokens<'_>) -> TypedOptions {
         (TextOption::PartitionKey, tokens.partition_key),
         (TextOption::SessionToken, tokens.session_token),
         (TextOption::IntendedRid, tokens.intended_collection_rid.or(tokens.collection_rid)),
-        (TextOption::RangeId, tokens.partition_key_range_id),
+        (TextOption::RangeId, tokens.partition_key_range_id.or_else(|| range_of_address(verb, tokens))),
         (match_option, tokens.match_etag),
         (TextOption::Continuation, tokens.continuation),
         (TextOption::MaxItemCount, page_size.as_deref()),
@@ -69,6 +69,16 @@ fn options(verb: Verb, tokens: &RequestTokens<'_>) -> TypedOptions {
         options.flag(flag, value);
     }
     options
+}
+
+/// Returns the range whose address a feed or a query was sent to, unless its partition key says where it belongs. Java
+/// reads the change feed of a range so, with no other token that names it.
+fn range_of_address<'a>(verb: Verb, tokens: &RequestTokens<'a>) -> Option<&'a str> {
+    let is_feed =
+        matches!(verb, Verb::Get | Verb::ChangeFeed | Verb::Query) && tokens.document_name.is_none();
+    let path = tokens.replica_path.filter(|_| is_feed && tokens.partition_key.is_none())?;
+    let range = path.trim_start_matches('/').split('/').next()?;
+    Some(range).filter(|range| !range.is_empty() && range.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -143,6 +153,36 @@ mod tests {
         assert!(head.effective_range().unwrap().is_some() && head.wants_minimal());
         assert!(head.flag(Flag::BatchAtomic).unwrap() && head.flag(Flag::CrossPartition).unwrap());
         assert_eq!(head.remaining(), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn a_feed_without_a_range_is_that_of_the_address_it_was_sent_to() {
+        let feed = RequestTokens { replica_path: Some("/3/1p"), ..RequestTokens::default() };
+        let of = |operation, tokens: RequestTokens<'static>| {
+            let frame = RequestHead {
+                frame_bytes: 24,
+                resource_number: ResourceType::Document.number(),
+                operation_number: OperationType::number(operation),
+                activity_id: ActivityId::default(),
+            };
+            let names = RequestTokens { database_name: Some("d"), collection_name: Some("c"), ..tokens };
+            let channel = Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true };
+            head(&frame, &names, channel).unwrap().range_id().map(str::to_owned)
+        };
+        assert_eq!(of(OperationType::ReadFeed, feed).as_deref(), Some("3"));
+        assert_eq!(of(OperationType::Query, feed).as_deref(), Some("3"));
+        let named = RequestTokens { partition_key_range_id: Some("1"), ..feed };
+        assert_eq!(of(OperationType::Query, named).as_deref(), Some("1"));
+        let keyed = RequestTokens { partition_key: Some("[1]"), ..feed };
+        assert_eq!(of(OperationType::Query, keyed), None);
+        assert_eq!(of(OperationType::Create, feed), None);
+        for path in ["M/1p", "/apps/x/services/y", ""] {
+            assert_eq!(
+                of(OperationType::Query, RequestTokens { replica_path: Some(path), ..feed }),
+                None,
+                "{path}"
+            );
+        }
     }
 
     #[test]

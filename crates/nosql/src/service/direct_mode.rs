@@ -1,7 +1,8 @@
 //! Direct mode as a whole: its settings, its connections, and the addresses that clients ask for by HTTP.
 //!
 //! A client of direct mode asks where the replicas of a partition are, and speaks to these. Both that it is told are this
-//! server, on the port of the question: with one alone, clients at strong consistency would ask again for each read.
+//! server, on the port of the question: with one alone, clients at strong consistency would ask again for each read. The path
+//! of an address begins with the range, because requests repeat the path and Java names the range in no other way.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -220,7 +221,7 @@ impl Question {
 fn document(host: &str, ranges: &[String]) -> Value {
     let replicas = |range: &String| {
         [("1p", true), ("2s", false)].map(|(replica, is_primary)| {
-            let uri = format!("rntbd://{host}/0/{replica}/");
+            let uri = format!("rntbd://{host}/{range}/{replica}/");
             object([
                 member("isPrimary", Value::Bool(is_primary)),
                 member("protocol", text("rntbd")),

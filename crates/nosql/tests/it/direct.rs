@@ -417,8 +417,9 @@ async fn addresses_are_those_of_this_server_for_every_way_to_sign() {
     let server = &fixture.server;
     let host = server.address.to_string();
     let both = |range: &str| {
-        [("1p", true), ("2s", false)]
-            .map(|(replica, primary)| (range.to_owned(), format!("rntbd://{host}/0/{replica}/"), primary))
+        [("1p", true), ("2s", false)].map(|(replica, primary)| {
+            (range.to_owned(), format!("rntbd://{host}/{range}/{replica}/"), primary)
+        })
     };
     let master = resolve(server, "$resolveFor=dbs", "dbs", "").send().await.expect_status(200);
     assert_eq!(addresses(&master), both("M"));
@@ -447,7 +448,7 @@ async fn addresses_are_those_of_this_server_for_every_way_to_sign() {
         let reply = Reply::parse(&answer);
         match expected {
             Some(expected) => {
-                assert!(reply.expect_status(200).text().contains(&format!("rntbd://{expected}/0/1p/")))
+                assert!(reply.expect_status(200).text().contains(&format!("rntbd://{expected}/M/1p/")))
             }
             None => assert!(reply.expect_status(400).message().contains("IPv6")),
         }
@@ -524,7 +525,7 @@ async fn direct_mode_can_be_turned_off_and_says_what_to_do() {
     })
     .await;
     let found = resolve(&server, "$resolveFor=dbs", "dbs", "").send().await.expect_status(200);
-    assert_eq!(addresses(&found)[0].1, "rntbd://db.example.org:443/0/1p/");
+    assert_eq!(addresses(&found)[0].1, "rntbd://db.example.org:443/M/1p/");
     let plain = Server::start().await;
     let refused =
         resolve(&plain, "$resolveFor=dbs", "dbs", "").send().await.expect_error(400, 0, "BadRequest");
