@@ -1,6 +1,5 @@
 //! The answers of a connection until they are sent.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use bytes::Buf;
@@ -11,9 +10,6 @@ use transport::Held;
 
 use crate::direct::answer::Encoded;
 use crate::message::unread::Mark;
-
-/// The slices that are written at once.
-const SLICES: usize = 32;
 
 /// An answer that waits to be sent. What it holds is given back when its last byte is written.
 #[derive(Debug)]
@@ -28,49 +24,121 @@ pub(crate) struct Pending {
 }
 
 /// Sends answers in the order in which they come, until there are no more senders; then says goodbye.
+///
+/// Each answer is written alone, so that each begins a TLS record. The Java client keeps an answer where it was decrypted and
+/// moves what follows it there over it: of two answers in one record it reads the first one damaged.
 pub(crate) async fn send(
     mut queue: mpsc::UnboundedReceiver<Pending>,
     mut writer: impl AsyncWrite + Unpin,
     front_end: &FrontEnd,
     on_sent: impl Fn(),
 ) -> io::Result<()> {
-    let mut waiting = VecDeque::new();
-    while let Some(next) = queue.recv().await {
-        waiting.push_back(next);
-        while !waiting.is_empty() {
-            while let Ok(next) = queue.try_recv() {
-                waiting.push_back(next);
-            }
-            let written = writer.write_vectored(&slices(&waiting)).await?;
+    while let Some(mut next) = queue.recv().await {
+        let Encoded { frame, payload } = &mut next.encoded;
+        let mut whole = frame.chain(payload);
+        while whole.has_remaining() {
+            let mut slices = [IoSlice::new(&[]); 2];
+            let count = whole.chunks_vectored(&mut slices);
+            let written = writer.write_vectored(&slices[..count]).await?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             front_end.sent(written);
-            advance(&mut waiting, written);
-            on_sent();
+            whole.advance(written);
         }
-        writer.flush().await?;
+        if queue.is_empty() {
+            writer.flush().await?;
+        }
+        drop(next);
+        on_sent();
     }
     writer.shutdown().await
 }
 
-/// Returns what is to be written next.
-fn slices(waiting: &VecDeque<Pending>) -> Vec<IoSlice<'_>> {
-    let parts = waiting.iter().flat_map(|it| [&it.encoded.frame, &it.encoded.payload]);
-    parts.filter(|part| !part.is_empty()).take(SLICES).map(|part| IoSlice::new(part)).collect()
-}
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
 
-/// Removes that many bytes from the beginning.
-fn advance(waiting: &mut VecDeque<Pending>, mut count: usize) {
-    while let Some(Pending { encoded: Encoded { frame, payload }, .. }) = waiting.front_mut() {
-        for part in [&mut *frame, &mut *payload] {
-            let taken = count.min(part.len());
-            part.advance(taken);
-            count -= taken;
+    use bytes::Bytes;
+    use telemetry::Registry;
+    use tokio::sync::Semaphore;
+    use tokio::time::Duration;
+
+    use super::*;
+    use crate::message::unread::Unread;
+
+    /// Takes some bytes at each write, and remembers what each was.
+    #[derive(Default)]
+    struct Writes(Vec<Vec<u8>>, usize);
+
+    impl AsyncWrite for &mut Writes {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let taken = &bytes[..bytes.len().min(self.1)];
+            self.0.push(taken.to_vec());
+            Poll::Ready(Ok(taken.len()))
         }
-        if !(frame.is_empty() && payload.is_empty()) {
-            return;
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).take(self.1).collect();
+            let count = all.len();
+            self.0.push(all);
+            Poll::Ready(Ok(count))
         }
-        waiting.pop_front();
+
+        fn is_write_vectored(&self) -> bool {
+            true
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn no_two_answers_are_in_one_write() {
+        let (turns, unread) = (Arc::new(Semaphore::new(10)), Unread::new(Duration::from_mins(1)));
+        let front_end = Registry::default().register("nosql", []);
+        let answers: [(&'static str, &'static str); 3] = [("frame-a", "payload-a"), ("b", ""), ("c", "cc")];
+        for room in [1, 3, 8, 1000] {
+            let (sender, queue) = mpsc::unbounded_channel();
+            for (frame, payload) in answers {
+                let encoded = Encoded { frame: frame.into(), payload: Bytes::from(payload) };
+                let turn = Arc::clone(&turns).try_acquire_owned().unwrap();
+                let pending = Pending { encoded, _held: None, _mark: unread.mark(1), _turn: turn };
+                sender.send(pending).unwrap();
+            }
+            drop(sender);
+            let mut writes = Writes(Vec::new(), room);
+            send(queue, &mut writes, &front_end, || ()).await.unwrap();
+            let all: Vec<u8> = writes.0.concat();
+            assert_eq!(all, b"frame-apayload-abccc");
+            for end in [16, 17] {
+                let mut at = 0;
+                let ends: Vec<usize> = writes
+                    .0
+                    .iter()
+                    .map(|write| {
+                        at += write.len();
+                        at
+                    })
+                    .collect();
+                assert!(ends.contains(&end), "an answer ends at {end}, the writes at {ends:?}");
+            }
+            assert_eq!((turns.available_permits(), unread.waiting_bytes()), (10, 0), "all is given back");
+        }
     }
 }

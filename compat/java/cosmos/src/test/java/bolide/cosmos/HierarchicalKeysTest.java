@@ -110,7 +110,12 @@ class HierarchicalKeysTest {
     @Test
     void feedsByPrefixAndByWholeKey() {
         PartitionKey user = new PartitionKeyBuilder().add("t0").add("u3").build();
-        assertEquals(where(n -> n % 3 == 0 && n % 4 == 3), changes(FeedRange.forLogicalPartition(user)));
+        if (Connection.IS_DIRECT) {
+            // The client finds no address for a part of a key, and asks no server.
+            assertEquals(1001, refused(400, () -> changes(FeedRange.forLogicalPartition(user))).getSubStatusCode());
+        } else {
+            assertEquals(where(n -> n % 3 == 0 && n % 4 == 3), changes(FeedRange.forLogicalPartition(user)));
+        }
         assertEquals(where(n -> n == 3), changes(FeedRange.forLogicalPartition(key(3))));
         assertEquals(where(n -> true), changes(FeedRange.forFullRange()));
     }
