@@ -410,7 +410,8 @@ mod tests {
     fn folders_in_another_order_than_the_floors_are_reported() {
         let table = |(name, floors): &(&str, &[&str])| {
             let rows = floors.iter().filter(|floor| **floor != super::super::floors::ROOT);
-            let rows: String = rows.map(|floor| format!("| `{floor}/` | what it has |\n")).collect();
+            let rows: Vec<String> = rows.map(|floor| format!("| `{floor}/` | what it has |\n")).collect();
+            let rows = rows.concat();
             format!("## Folders of `crates/{name}/src`\n{rows}\n")
         };
         let text: String = FLOORS.iter().map(table).collect();

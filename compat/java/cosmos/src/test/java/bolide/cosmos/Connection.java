@@ -1,3 +1,4 @@
+// How the suite connects to the server: in direct mode, the client's default, and through the gateway.
 package bolide.cosmos;
 
 import com.azure.cosmos.CosmosClientBuilder;
