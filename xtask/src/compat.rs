@@ -23,6 +23,9 @@ use crate::tour;
 const SUITE_TIMEOUT: Duration = Duration::from_mins(30);
 const LONG_TIMEOUT: Duration = Duration::from_hours(2);
 
+/// The modules of `compat/java` that speak the MongoDB protocol.
+const MONGO_JAVA: &[&str] = &["mongo", "mongo-reactive", "spring-mongo", "debezium", "mongo-kafka"];
+
 /// One suite of `compat/`, or the README's tour.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
@@ -40,13 +43,14 @@ pub(crate) enum Suite {
     GoPublished,
     MongoGo,
     MongoGoPublished,
+    MongoTools,
     Explorer,
     Tour,
 }
 
 impl Suite {
     /// Those that wait beside those that build, from nothing the longest first, so that all lanes end at about the same time.
-    const ALL: [Suite; 16] = [
+    const ALL: [Suite; 17] = [
         Suite::Published,
         Suite::Java,
         Suite::MongoGoPublished,
@@ -61,6 +65,7 @@ impl Suite {
         Suite::GoPublished,
         Suite::Go,
         Suite::MongoGo,
+        Suite::MongoTools,
         Suite::MongoJavaScript,
         Suite::Tour,
     ];
@@ -81,6 +86,7 @@ impl Suite {
             "go-published" => Some(Suite::GoPublished),
             "mongo-go" => Some(Suite::MongoGo),
             "mongo-go-published" => Some(Suite::MongoGoPublished),
+            "mongo-tools" => Some(Suite::MongoTools),
             "explorer" => Some(Suite::Explorer),
             "tour" => Some(Suite::Tour),
             _ => None,
@@ -103,6 +109,7 @@ impl Suite {
             Suite::GoPublished => "sdk: published go",
             Suite::MongoGo => "mongo: go",
             Suite::MongoGoPublished => "mongo: published go",
+            Suite::MongoTools => "mongo: tools",
             Suite::Explorer => "explorer in a browser",
             Suite::Tour => "readme tour",
         }
@@ -115,7 +122,7 @@ impl Suite {
             Suite::JavaScript | Suite::MongoJavaScript | Suite::Explorer => &["node", "npm"],
             Suite::Rust | Suite::MongoRust => &[],
             Suite::Java | Suite::MongoJava => java::TOOLS,
-            Suite::Go | Suite::GoPublished | Suite::MongoGo => &["go"],
+            Suite::Go | Suite::GoPublished | Suite::MongoGo | Suite::MongoTools => &["go"],
             // The shared specifications come with PyMongo.
             Suite::MongoGoPublished => &["go", "python3"],
             Suite::Tour => &["python3", "node", "npm", "curl", "openssl"],
@@ -138,9 +145,10 @@ impl Suite {
             Suite::Rust => rust(binary, "rust"),
             Suite::MongoRust => rust(binary, "mongo/rust"),
             Suite::Java => java::run(binary, &["cosmos", "spring-cosmos"]),
-            Suite::MongoJava => java::run(binary, &["mongo", "mongo-reactive", "spring-mongo"]),
+            Suite::MongoJava => java::run(binary, MONGO_JAVA),
             Suite::Go => go::own(binary, "cosmos"),
             Suite::MongoGo => go::own(binary, "mongodb"),
+            Suite::MongoTools => go::own(binary, "tools"),
             Suite::GoPublished => go::azcosmos(binary, tier),
             Suite::MongoGoPublished => go::driver(binary, &virtual_environment("mongo/python")?, tier),
             Suite::Published => published::run(binary, &virtual_environment("python")?),
