@@ -25,11 +25,7 @@ const TIMESTAMP: u8 = 0x82;
 
 const TIME_LENGTH: usize = 1 + 2 * size_of::<u32>();
 const POSITION_LENGTH: usize = 32;
-const LENGTH: usize = TIME_LENGTH + CHECKED_LENGTH;
-
-/// The lengths of the earlier forms, with a checksum and without.
-const CHECKED_LENGTH: usize = MARKED_LENGTH + size_of::<u32>();
-const MARKED_LENGTH: usize = POSITION_LENGTH + 1;
+const LENGTH: usize = TIME_LENGTH + POSITION_LENGTH + 1 + size_of::<u32>();
 
 /// Marks of tokens with a checksum, and of those without.
 const AT: u8 = 2;
@@ -51,15 +47,18 @@ impl Token {
     }
 
     pub(super) fn to_document(self) -> Document {
-        let mark = if self.invalidates { INVALIDATES } else { AT };
+        Document::new().with("_data", digits(&self.to_bytes()))
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
         let time = millisecond(self.position);
         let mut bytes = vec![TIMESTAMP];
         bytes.extend_from_slice(&time.seconds.to_be_bytes());
         bytes.extend_from_slice(&time.increment.to_be_bytes());
         bytes.extend_from_slice(&self.position.to_bytes());
-        bytes.push(mark);
+        bytes.push(if self.invalidates { INVALIDATES } else { AT });
         bytes.extend_from_slice(&checksum(&bytes));
-        Document::new().with("_data", digits(&bytes))
+        bytes
     }
 
     pub(super) fn parse(token: &Document) -> Result<Token> {
@@ -67,27 +66,35 @@ impl Token {
             let text = "Bad resume token: _data of missing or of wrong type";
             return Err(Error::location(40647, text));
         };
-        let damaged = || {
+        read_digits(text).and_then(|bytes| Token::from_bytes(&bytes)).ok_or_else(|| {
             let text = "Bad resume token: _data was cut or changed, or is not from this server";
             Error::new(Code::INVALID_RESUME_TOKEN, text)
-        };
-        let bytes = read_digits(text).ok_or_else(damaged)?;
-        let is_present = bytes.first() == Some(&TIMESTAMP);
-        let (length, behind_time) = if is_present { (LENGTH, TIME_LENGTH) } else { (CHECKED_LENGTH, 0) };
-        let marked = bytes.get(behind_time..).unwrap_or_default();
-        let (position, rest) = marked.split_first_chunk::<POSITION_LENGTH>().ok_or_else(damaged)?;
-        let is_whole = || {
-            let checked = length - size_of::<u32>();
-            bytes.len() == length && bytes[checked..] == checksum(&bytes[..checked])
-        };
+        })
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Token> {
+        if bytes.first() != Some(&TIMESTAMP) {
+            return Token::from_earlier(bytes);
+        }
+        let (position, rest) = bytes.get(TIME_LENGTH..)?.split_first_chunk::<POSITION_LENGTH>()?;
+        let invalidates = rest.first() == Some(&INVALIDATES);
+        let token = Token { position: Position::from_bytes(*position), invalidates };
+        // Its time, its mark and its checksum as well are those of this position.
+        (token.to_bytes() == bytes).then_some(token)
+    }
+
+    /// Reads a token that an earlier version gave out.
+    fn from_earlier(bytes: &[u8]) -> Option<Token> {
+        let (position, rest) = bytes.split_first_chunk::<POSITION_LENGTH>()?;
+        let is_whole = || rest[1..] == checksum(&bytes[..=POSITION_LENGTH]);
         let invalidates = match *rest {
-            [AT_UNCHECKED] if !is_present => false,
-            [INVALIDATES_UNCHECKED] if !is_present => true,
+            [AT_UNCHECKED] => false,
+            [INVALIDATES_UNCHECKED] => true,
             [AT, ..] if is_whole() => false,
             [INVALIDATES, ..] if is_whole() => true,
-            _ => return Err(damaged()),
+            _ => return None,
         };
-        Ok(Token { position: Position::from_bytes(*position), invalidates })
+        Some(Token { position: Position::from_bytes(*position), invalidates })
     }
 }
 
@@ -142,6 +149,16 @@ mod tests {
         assert_eq!(code("82".into()), 260);
         assert_eq!(code("é".repeat(LENGTH).into()), 260);
         assert_eq!(code("8A".repeat(LENGTH).into()), 260);
+    }
+
+    #[test]
+    fn a_time_that_is_not_that_of_the_position_is_refused() {
+        let mut bytes = Token::at(Position::from_bytes([0x8A; POSITION_LENGTH])).to_bytes();
+        bytes[4] ^= 1;
+        bytes.truncate(LENGTH - size_of::<u32>());
+        let end = checksum(&bytes);
+        bytes.extend_from_slice(&end);
+        assert_eq!(Token::from_bytes(&bytes), None);
     }
 
     fn text_of(token: Token) -> String {
