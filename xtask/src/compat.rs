@@ -23,6 +23,12 @@ use crate::tour;
 const SUITE_TIMEOUT: Duration = Duration::from_mins(30);
 const LONG_TIMEOUT: Duration = Duration::from_hours(2);
 
+/// The modules of `compat/java` that speak the protocol of Cosmos DB, in either mode,
+const COSMOS_JAVA: &[&str] = &["cosmos", "spring-cosmos"];
+
+/// and those that speak the MongoDB protocol.
+const MONGO_JAVA: &[&str] = &["mongo", "mongo-reactive", "spring-mongo", "debezium", "mongo-kafka"];
+
 /// One suite of `compat/`, or the README's tour.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
@@ -41,13 +47,14 @@ pub(crate) enum Suite {
     GoPublished,
     MongoGo,
     MongoGoPublished,
+    MongoTools,
     Explorer,
     Tour,
 }
 
 impl Suite {
     /// Those that wait beside those that build, from nothing the longest first, so that all lanes end at about the same time.
-    const ALL: [Suite; 17] = [
+    const ALL: [Suite; 18] = [
         Suite::Published,
         Suite::Java,
         Suite::JavaDirect,
@@ -63,6 +70,7 @@ impl Suite {
         Suite::GoPublished,
         Suite::Go,
         Suite::MongoGo,
+        Suite::MongoTools,
         Suite::MongoJavaScript,
         Suite::Tour,
     ];
@@ -84,6 +92,7 @@ impl Suite {
             "go-published" => Some(Suite::GoPublished),
             "mongo-go" => Some(Suite::MongoGo),
             "mongo-go-published" => Some(Suite::MongoGoPublished),
+            "mongo-tools" => Some(Suite::MongoTools),
             "explorer" => Some(Suite::Explorer),
             "tour" => Some(Suite::Tour),
             _ => None,
@@ -107,6 +116,7 @@ impl Suite {
             Suite::GoPublished => "sdk: published go",
             Suite::MongoGo => "mongo: go",
             Suite::MongoGoPublished => "mongo: published go",
+            Suite::MongoTools => "mongo: tools",
             Suite::Explorer => "explorer in a browser",
             Suite::Tour => "readme tour",
         }
@@ -119,7 +129,7 @@ impl Suite {
             Suite::JavaScript | Suite::MongoJavaScript | Suite::Explorer => &["node", "npm"],
             Suite::Rust | Suite::MongoRust => &[],
             Suite::Java | Suite::JavaDirect | Suite::MongoJava => java::TOOLS,
-            Suite::Go | Suite::GoPublished | Suite::MongoGo => &["go"],
+            Suite::Go | Suite::GoPublished | Suite::MongoGo | Suite::MongoTools => &["go"],
             // The shared specifications come with PyMongo.
             Suite::MongoGoPublished => &["go", "python3"],
             Suite::Tour => &["python3", "node", "npm", "curl", "openssl"],
@@ -141,13 +151,12 @@ impl Suite {
             Suite::Explorer => javascript(binary, "explorer"),
             Suite::Rust => rust(binary, "rust"),
             Suite::MongoRust => rust(binary, "mongo/rust"),
-            Suite::Java => java::run(binary, &["cosmos", "spring-cosmos"], Connection::Gateway),
-            Suite::JavaDirect => java::run(binary, &["cosmos", "spring-cosmos"], Connection::Direct),
-            Suite::MongoJava => {
-                java::run(binary, &["mongo", "mongo-reactive", "spring-mongo"], Connection::Gateway)
-            }
+            Suite::Java => java::run(binary, COSMOS_JAVA, Connection::Gateway),
+            Suite::JavaDirect => java::run(binary, COSMOS_JAVA, Connection::Direct),
+            Suite::MongoJava => java::run(binary, MONGO_JAVA, Connection::Gateway),
             Suite::Go => go::own(binary, "cosmos"),
             Suite::MongoGo => go::own(binary, "mongodb"),
+            Suite::MongoTools => go::own(binary, "tools"),
             Suite::GoPublished => go::azcosmos(binary, tier),
             Suite::MongoGoPublished => go::driver(binary, &virtual_environment("mongo/python")?, tier),
             Suite::Published => published::run(binary, &virtual_environment("python")?),

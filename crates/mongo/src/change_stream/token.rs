@@ -1,12 +1,16 @@
 //! Resume tokens: `{_data: <hexadecimal digits>}`, a position and the event there. Their digits sort as events do.
 //!
 //! ```text
-//! position (32 bytes), mark u8, checksum u32
+//! 0x82, seconds u32, millisecond in the second << 20 u32, position (32 bytes), mark u8, checksum u32
 //! ```
 //!
-//! The mark says whether the token stands behind the end of a stream, and whether a checksum follows. Tokens had none once;
-//! applications keep tokens for long, so those are still read. A mark of one form is none of the other: a token that was
-//! cut or changed is refused, whatever is left of it.
+//! They begin as MongoDB's do, with the type of a timestamp and its eight bytes: Kafka connectors read the time from there. It
+//! is that of the position to the millisecond; the order within is the position's.
+//!
+//! The mark says whether the token stands behind the end of a stream. Earlier versions began with the position, and the first
+//! of them had no checksum, which their marks tell; applications keep tokens for long, so both are still read. No position
+//! begins with 0x82 before the year 4,500,000, so what begins so has the present form or is refused: a token that was cut or
+//! changed is none of another form.
 
 use bson::{Document, Value};
 use document::fingerprint;
@@ -14,12 +18,14 @@ use engine::Position;
 use mql::Code;
 
 use crate::protocol::error::{Error, Result};
-use crate::protocol::operation_time::{cluster_time, time_of};
+use crate::protocol::operation_time::{cluster_time, millisecond, time_of};
 
-/// The length of a position's bytes, of the mark behind them, and of the checksum.
+/// The type of a timestamp in MongoDB's tokens.
+const TIMESTAMP: u8 = 0x82;
+
+const TIME_LENGTH: usize = 1 + 2 * size_of::<u32>();
 const POSITION_LENGTH: usize = 32;
-const MARKED_LENGTH: usize = POSITION_LENGTH + 1;
-const LENGTH: usize = MARKED_LENGTH + size_of::<u32>();
+const LENGTH: usize = TIME_LENGTH + POSITION_LENGTH + 1 + size_of::<u32>();
 
 /// Marks of tokens with a checksum, and of those without.
 const AT: u8 = 2;
@@ -41,11 +47,18 @@ impl Token {
     }
 
     pub(super) fn to_document(self) -> Document {
-        let mark = if self.invalidates { INVALIDATES } else { AT };
-        let mut bytes = self.position.to_bytes().to_vec();
-        bytes.push(mark);
+        Document::new().with("_data", digits(&self.to_bytes()))
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let time = millisecond(self.position);
+        let mut bytes = vec![TIMESTAMP];
+        bytes.extend_from_slice(&time.seconds.to_be_bytes());
+        bytes.extend_from_slice(&time.increment.to_be_bytes());
+        bytes.extend_from_slice(&self.position.to_bytes());
+        bytes.push(if self.invalidates { INVALIDATES } else { AT });
         bytes.extend_from_slice(&checksum(&bytes));
-        Document::new().with("_data", digits(&bytes))
+        bytes
     }
 
     pub(super) fn parse(token: &Document) -> Result<Token> {
@@ -53,22 +66,35 @@ impl Token {
             let text = "Bad resume token: _data of missing or of wrong type";
             return Err(Error::location(40647, text));
         };
-        let damaged = || {
+        read_digits(text).and_then(|bytes| Token::from_bytes(&bytes)).ok_or_else(|| {
             let text = "Bad resume token: _data was cut or changed, or is not from this server";
             Error::new(Code::INVALID_RESUME_TOKEN, text)
-        };
-        let bytes = read_digits(text).ok_or_else(damaged)?;
-        let (position, rest) = bytes.split_first_chunk::<POSITION_LENGTH>().ok_or_else(damaged)?;
-        let is_whole =
-            || bytes.len() == LENGTH && bytes[MARKED_LENGTH..] == checksum(&bytes[..MARKED_LENGTH]);
+        })
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Token> {
+        if bytes.first() != Some(&TIMESTAMP) {
+            return Token::from_earlier(bytes);
+        }
+        let (position, rest) = bytes.get(TIME_LENGTH..)?.split_first_chunk::<POSITION_LENGTH>()?;
+        let invalidates = rest.first() == Some(&INVALIDATES);
+        let token = Token { position: Position::from_bytes(*position), invalidates };
+        // Its time, its mark and its checksum as well are those of this position.
+        (token.to_bytes() == bytes).then_some(token)
+    }
+
+    /// Reads a token that an earlier version gave out.
+    fn from_earlier(bytes: &[u8]) -> Option<Token> {
+        let (position, rest) = bytes.split_first_chunk::<POSITION_LENGTH>()?;
+        let is_whole = || rest[1..] == checksum(&bytes[..=POSITION_LENGTH]);
         let invalidates = match *rest {
             [AT_UNCHECKED] => false,
             [INVALIDATES_UNCHECKED] => true,
             [AT, ..] if is_whole() => false,
             [INVALIDATES, ..] if is_whole() => true,
-            _ => return Err(damaged()),
+            _ => return None,
         };
-        Ok(Token { position: Position::from_bytes(*position), invalidates })
+        Some(Token { position: Position::from_bytes(*position), invalidates })
     }
 }
 
@@ -107,6 +133,8 @@ pub(crate) fn read(digits: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use storage::Time;
+
     use super::*;
 
     #[test]
@@ -121,6 +149,16 @@ mod tests {
         assert_eq!(code("82".into()), 260);
         assert_eq!(code("é".repeat(LENGTH).into()), 260);
         assert_eq!(code("8A".repeat(LENGTH).into()), 260);
+    }
+
+    #[test]
+    fn a_time_that_is_not_that_of_the_position_is_refused() {
+        let mut bytes = Token::at(Position::from_bytes([0x8A; POSITION_LENGTH])).to_bytes();
+        bytes[4] ^= 1;
+        bytes.truncate(LENGTH - size_of::<u32>());
+        let end = checksum(&bytes);
+        bytes.extend_from_slice(&end);
+        assert_eq!(Token::from_bytes(&bytes), None);
     }
 
     fn text_of(token: Token) -> String {
@@ -155,13 +193,19 @@ mod tests {
 
     /// Applications keep these: a stream continues from what earlier versions of the server gave out.
     #[test]
-    fn a_token_without_a_checksum_is_still_read() {
-        for (mark, invalidates) in [("00", false), ("01", true)] {
-            let text = format!("{}{mark}", "8A".repeat(POSITION_LENGTH));
-            let position = Position::from_bytes([0x8A; POSITION_LENGTH]);
+    fn tokens_of_earlier_versions_are_still_read() {
+        let position = Position::from_bytes([0x8A; POSITION_LENGTH]);
+        for (end, invalidates) in [("00", false), ("01", true), ("02AE524045", false), ("03AE523E92", true)] {
+            let text = format!("{}{end}", "8A".repeat(POSITION_LENGTH));
             let read = Token::parse(&Document::new().with("_data", text.as_str()));
             assert_eq!(read, Ok(Token { position, invalidates }));
         }
+    }
+
+    #[test]
+    fn a_token_begins_with_its_time_as_those_of_mongodb() {
+        let token = Token::at(Position::beginning_of(Time::from_millis(1_700_000_000_999)));
+        assert!(text_of(token).starts_with("826553F1003E700000"), "{}", text_of(token));
     }
 
     #[test]

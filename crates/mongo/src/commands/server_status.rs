@@ -14,17 +14,18 @@ use crate::service::call::Call;
 const MEBIBYTE: u64 = 1024 * 1024;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
-    let uptime = call.service.started.elapsed();
-    let millis = i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX);
+    let millis = i64::try_from(call.service.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let seconds = millis / 1000;
     let host = &call.service.settings.host;
     let mut status = Document::new()
         .with("host", format!("{}:{}", host.name, call.connection.local.port()))
         .with("version", version())
         .with("process", if call.service.settings.profile == Profile::Sharded { "mongos" } else { "mongod" })
         .with("pid", i64::from(host.process))
-        .with("uptime", uptime.as_secs_f64())
+        // A double as in MongoDB, without a fraction: tools read it into an integer and fail if that would truncate it.
+        .with("uptime", seconds as f64)
         .with("uptimeMillis", millis)
-        .with("uptimeEstimate", millis / 1000)
+        .with("uptimeEstimate", seconds)
         .with("localTime", Value::DateTime(call.now.millis() as i64));
     let waiting = call.blocking(|| call.engine.purge_figures_of_all())?;
     let waiting = waiting.into_iter().map(|(_, of)| of).fold(PurgeFigures::default(), PurgeFigures::plus);

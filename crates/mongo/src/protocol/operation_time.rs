@@ -25,6 +25,14 @@ pub(crate) fn behind(now: Time, last_commit: u64) -> Timestamp {
     stamp(now, last_commit << 1 | 1)
 }
 
+/// Returns the millisecond of a position, without the order of what happened in it. It grows with positions; beyond the
+/// year 2106, which no timestamp can hold, it stays the last.
+pub(crate) fn millisecond(position: Position) -> Timestamp {
+    let time = stamp(position.time(), 0);
+    let increment = if time.seconds == u32::MAX { u32::MAX } else { time.increment };
+    Timestamp { increment, ..time }
+}
+
 fn stamp(time: Time, order: u64) -> Timestamp {
     let increment = (time.millis() % 1000) << ORDER_BITS | order & ((1 << ORDER_BITS) - 1);
     Timestamp {

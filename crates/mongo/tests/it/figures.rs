@@ -106,6 +106,14 @@ async fn documents_and_cursors_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_uptime_is_a_whole_number_of_seconds() {
+    let server = Server::start().await;
+    let status = server.connect().await.ok(json(r#"{"serverStatus": 1}"#)).await;
+    let Value::Double(uptime) = inner(&status, "uptime") else { panic!("no double in {status:?}") };
+    assert_eq!(uptime.fract(), 0.0, "mongostat refuses {uptime}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn uses_of_indexes_are_counted() {
     let server = Server::start().await;
     let mut client = server.connect().await;

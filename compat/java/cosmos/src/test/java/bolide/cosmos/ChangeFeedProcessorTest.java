@@ -223,8 +223,10 @@ class ChangeFeedProcessorTest {
         CosmosContainer container = monitored();
         CosmosContainer other = account.container(throughput, -1);
         ChangeFeedProcessor processor = takenAndStopped(container, leases(), mode, new ConcurrentLinkedQueue<>());
+        write(other, "before", 1, mode);
+        assertEquals(0, lag(processor), "all is read, whatever is written elsewhere");
         create(container, item("pending", "key1").put("n", 5));
-        write(other, "elsewhere", 1, mode);
+        write(other, "after", 1, mode);
         assertEquals(1, lag(processor), "one change is pending, whatever is written elsewhere");
     }
 
