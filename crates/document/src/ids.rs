@@ -364,10 +364,7 @@ impl fmt::Display for Etag {
 
 /// Refuses ids that no database or container may have.
 pub fn check_resource_id(id: &str) -> Result<()> {
-    check_not_empty(id)?;
-    if let Some(found) = id.chars().find(|c| ['/', '\\', '#', '?'].contains(c)) {
-        return Err(Error::invalid(format!("the id {id:?} must not contain the character '{found}'")));
-    }
+    check_id(id, &['/', '\\', '#', '?'])?;
     let characters = id.chars().count();
     if characters > limits::RESOURCE_ID_CHARS {
         return Err(Error::invalid(format!(
@@ -382,10 +379,10 @@ pub fn check_resource_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses ids that no item may have. The service's documentation forbids `/`, `\`, `?` and `#`, but the service accepts
-/// them: a path names such an item escaped, a batch and direct mode as it is.
+/// Refuses ids that no item may have. The service's documentation forbids `?` and `#` as well, but the service accepts
+/// them; only characters that no path can carry are refused.
 pub fn check_item_id(id: &str) -> Result<()> {
-    check_not_empty(id)?;
+    check_id(id, &['/', '\\'])?;
     if id.len() > limits::ITEM_ID_BYTES {
         return Err(Error::invalid(format!(
             "The input id is invalid: it has {} bytes. Ensure to provide a unique non-empty string less than '{}' \
@@ -397,9 +394,12 @@ pub fn check_item_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_not_empty(id: &str) -> Result<()> {
+fn check_id(id: &str, forbidden: &[char]) -> Result<()> {
     if id.is_empty() {
         return Err(Error::invalid("the id must not be empty"));
+    }
+    if let Some(found) = id.chars().find(|c| forbidden.contains(c)) {
+        return Err(Error::invalid(format!("the id {id:?} must not contain the character '{found}'")));
     }
     Ok(())
 }

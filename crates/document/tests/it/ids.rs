@@ -76,10 +76,11 @@ fn an_etag_is_a_quoted_guid_that_differs_for_every_write() {
 
 #[test]
 fn ids_follow_the_rules() {
-    for id in ["a", "with space", "é🚀", "a?b", "a#b", "a/b", "\\", "50%", "-", &"x".repeat(1023)] {
+    for id in ["a", "with space", "é🚀", "a?b", "a#b", "50%", "-", &"x".repeat(1023)] {
         assert!(check_item_id(id).is_ok(), "{id}");
     }
-    for (id, message) in [("", "empty"), (&"é".repeat(512), "1024 bytes")] {
+    for (id, message) in [("", "empty"), ("a/b", "'/'"), ("a\\b", "'\\'"), (&"é".repeat(512), "1024 bytes")]
+    {
         assert!(check_item_id(id).unwrap_err().to_string().contains(message), "{id}");
     }
     for id in ["a", " a", "é🚀", "a.b-c_d", &"é".repeat(255)] {

@@ -115,8 +115,8 @@ impl Signed {
     }
 }
 
-/// Returns the address of a resource whose id continues after a question mark. A slash within an id is escaped, so this
-/// reading has as many segments as the address before the question mark, or one more if that ends with a slash.
+/// Returns the address of a resource whose id continues after a question mark. Ids contain no slash, so this reading
+/// has as many segments as the address before the question mark, or one more if that ends with a slash.
 fn with_question_mark(uri: &Uri) -> Option<String> {
     let (path, query) = (uri.path(), uri.query()?);
     (ends_with_id(path) && !query.contains('/')).then(|| format!("{path}?{query}"))
@@ -194,7 +194,7 @@ mod tests {
             ("/dbs/d/colls/c/docs/a?b%20c?d=%3F", 6, "a?b c?d=?"),
             ("/dbs/d/colls/c/docs/a%3Fb", 6, "a?b"),
             ("/dbs/d/colls/c/docs?a=b", 5, "docs"),
-            // No id has a slash that is not escaped, so these have a query.
+            // No id has a slash, so these have a query.
             ("/dbs/d/colls/c/docs/a?x=b/c", 6, "a"),
             ("/dbs/d?/colls", 2, "d"),
             ("/_bolide/export?container=c", 2, "export"),

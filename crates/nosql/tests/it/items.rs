@@ -169,7 +169,8 @@ async fn hierarchical_keys_need_all_their_levels() {
 #[tokio::test]
 async fn ids_are_checked_and_may_hold_almost_anything() {
     let server = Server::with_container("").await;
-    for body in [r#"{"pk":"a"}"#, r#"{"id":7,"pk":"a"}"#, r#"{"id":"","pk":"a"}"#] {
+    for body in [r#"{"pk":"a"}"#, r#"{"id":7,"pk":"a"}"#, r#"{"id":"","pk":"a"}"#, r#"{"id":"a/b","pk":"a"}"#]
+    {
         server.create("a", body).await.expect_error(400, 0, "BadRequest");
     }
     let long = format!("{{\"id\":\"{}\",\"pk\":\"a\"}}", "x".repeat(1024));
