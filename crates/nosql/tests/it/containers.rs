@@ -227,3 +227,24 @@ async fn what_a_new_container_cannot_have_is_refused_in_the_words_of_the_service
         server.create_container("x", &members).await.expect_error(400, 0, "BadRequest");
     }
 }
+
+#[tokio::test]
+async fn properties_that_are_not_known_come_back_and_misspelled_ones_are_named() {
+    let server = Server::with_container(r#""schemaPolicy":{"version":1},"next":[true]"#).await;
+    let path = "/dbs/db/colls/c";
+    let read = server.get(path).send().await.expect_status(200);
+    assert_eq!(read.member("schemaPolicy").to_json(), r#"{"version":1}"#);
+    assert_eq!(read.member("next").to_json(), "[true]");
+    // A client writes back what it has read.
+    let changed = read.text().replace("[true]", "[false]");
+    let replaced = server.put(path, &changed).send().await.expect_status(200);
+    assert_eq!(
+        (replaced.member("next").to_json(), replaced.member("schemaPolicy")),
+        ("[false]".to_owned(), read.member("schemaPolicy"))
+    );
+    let refused = server.create_container("x", r#""defaultTTL":5"#).await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("the property 'defaultTtl' is spelled so"), "{}", refused.message());
+    let policy = r#""clientEncryptionPolicy":{"policyFormatVersion":1,"includedPaths":[{"path":"/p","clientEncryptionKeyId":"k"}]}"#;
+    let refused = server.create_container("x", policy).await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("client encryption key"), "{}", refused.message());
+}

@@ -7,7 +7,7 @@ async fn definitions_are_kept_replaced_queried_and_deleted() {
     let server = Server::with_container("").await;
     for (path, envelope, extra) in [
         ("/dbs/db/users", "Users", ""),
-        ("/dbs/db/colls/c/sprocs", "StoredProcedures", r#","body":"function () {}""#),
+        ("/dbs/db/colls/c/sprocs", "StoredProcedures", r#","body":"function () {}","later":{"a":[1]}"#),
         ("/dbs/db/colls/c/udfs", "UserDefinedFunctions", r#","body":"function () {}""#),
         (
             "/dbs/db/colls/c/triggers",
@@ -41,6 +41,8 @@ async fn definitions_are_kept_replaced_queried_and_deleted() {
     server.get("/dbs/none/users").send().await.expect_error(404, 1003, "NotFound");
     server.get("/dbs/db/colls/none/sprocs").send().await.expect_error(404, 1003, "NotFound");
 }
+        let is_kept = renamed.member("later").to_json() == r#"{"a":[1]}"#;
+        assert_eq!(is_kept, envelope == "StoredProcedures", "what is not known is kept: {renamed:?}");
 
 #[tokio::test]
 async fn nothing_is_run() {
