@@ -96,6 +96,11 @@ async fn conditions_are_kept() {
     server.get(path).key("a").header("if-none-match", &old).send().await.expect_status(200);
     let missing = server.put("/dbs/db/colls/c/docs/2", r#"{"id":"2","pk":"a"}"#).key("a");
     missing.header("if-match", &old).send().await.expect_error(404, 0, "NotFound");
+    // An upsert creates what is not there, and has no version to compare with.
+    let first = server.post(DOCS, r#"{"id":"2","pk":"a"}"#).key("a").upsert();
+    first.header("if-match", &old).send().await.expect_status(201);
+    let second = server.post(DOCS, r#"{"id":"2","pk":"a"}"#).key("a").upsert();
+    second.header("if-match", &old).send().await.expect_error(412, 0, "PreconditionFailed");
     let condition = |filter: &str| {
         let body =
             format!(r#"{{"condition":"{filter}","operations":[{{"op":"set","path":"/x","value":1}}]}}"#);
@@ -159,6 +164,10 @@ async fn hierarchical_keys_need_all_their_levels() {
         request.header("x-ms-documentdb-partitionkey", key).send()
     };
     create(r#"["a"]"#).await.expect_error(400, 1001, "BadRequest");
+    // Whether there is an item comes first: under the key of the request there may be none to replace.
+    let put = |key: &str| server.put("/dbs/db/colls/c/docs/1", r#"{"id":"1","pk":"b"}"#).key(key).send();
+    put("a").await.expect_error(400, 1001, "BadRequest");
+    put("none").await.expect_error(404, 0, "NotFound");
     create(r#"["a","c"]"#).await.expect_error(400, 1001, "BadRequest");
     create(r#"["a","b"]"#).await.expect_status(201);
     let list = |key: &str| server.get(DOCS).header("x-ms-documentdb-partitionkey", key).send();
