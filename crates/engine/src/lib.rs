@@ -78,7 +78,7 @@ pub use types::item_address::ItemAddress;
 pub use types::limits;
 pub use types::lsn::RangeLsn;
 pub use types::request::{IndexUse, ItemName, Precondition, QueryMetrics, Scope};
-pub use types::throughput::{Offer, Throughput};
+pub use types::throughput::{Offer, PerformanceLevel, Throughput};
 pub use write::check_batch_size;
 pub use write::delete_partition::Emptied;
 pub use write::operation::{BatchError, Operation};
