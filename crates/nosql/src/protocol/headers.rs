@@ -20,6 +20,7 @@ names! {
     A_IM = "a-im";
     CHANGE_FEED_WIRE_FORMAT = "x-ms-cosmos-changefeed-wire-format-version";
     ACTIVITY_ID = "x-ms-activity-id";
+    API_VERSION = "x-ms-version";
     ALT_CONTENT_PATH = "x-ms-alt-content-path";
     AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
@@ -37,6 +38,7 @@ names! {
     CONTENT_PATH = "x-ms-content-path";
     CONTENT_RESPONSE = "x-ms-cosmos-populate-content-response-on-write";
     CONTINUATION = "x-ms-continuation";
+    CONTINUATION_LIMIT = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
     CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
     DATE = "x-ms-date";
     END_EPK = "x-ms-end-epk";
@@ -83,10 +85,12 @@ names! {
     SCHEMA_VERSION = "x-ms-schemaversion";
     SERVICE_VERSION = "x-ms-serviceversion";
     SESSION_TOKEN = "x-ms-session-token";
+    SERIALIZATION_FORMAT = "x-ms-documentdb-content-serialization-format";
     START_EPK = "x-ms-start-epk";
     SUBSTATUS = "x-ms-substatus";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
     THROUGHPUT = "x-ms-offer-throughput";
     TTL_REMAINING = "x-bolide-ttl-remaining";
+    SUPPORTED_FORMATS = "x-ms-cosmos-supported-serialization-formats";
     WANT_QUERY_METRICS = "x-ms-documentdb-populatequerymetrics";
 }

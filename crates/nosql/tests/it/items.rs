@@ -252,3 +252,15 @@ async fn unique_keys_are_kept() {
     assert!(taken.message().contains("Unique index constraint violation."));
     server.create("b", r#"{"id":"2","pk":"b","mail":"x"}"#).await.expect_status(201);
 }
+
+#[tokio::test]
+async fn control_characters_in_strings_are_escaped_or_refused() {
+    let server = Server::with_container("").await;
+    for (raw, escaped) in [("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")] {
+        let body = |text: &str| format!(r#"{{"id":"1","pk":"a","text":"x{text}y"}}"#);
+        let refused = server.create("a", &body(raw)).await.expect_error(400, 0, "BadRequest");
+        assert!(refused.message().contains("control character"), "{}", refused.message());
+        let kept = server.post(DOCS, &body(escaped)).key("a").upsert().send().await;
+        assert_eq!(kept.string("text"), format!("x{raw}y"));
+    }
+}

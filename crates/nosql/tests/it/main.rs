@@ -16,6 +16,7 @@ mod corpus;
 mod countings;
 mod durations;
 mod evidence;
+mod forms;
 mod hierarchical_keys;
 mod hostile;
 mod http2;
