@@ -54,7 +54,7 @@ pub use evidence::archive::{
     Archive, ArchiveError, ArchiveFailure, ArchiveStatus, ArchiveSums, MemoryArchive, PurgeNews,
 };
 pub use evidence::deletions::{DeletionGap, DeletionLog, DeletionPage, Tampering, Verifier};
-pub use expiry::item::{Item, SYSTEM_PROPERTIES};
+pub use expiry::item::{Item, SYSTEM_PROPERTIES, SystemMembers};
 pub use expiry::{ArchiveDirectory, Countdown, Lifecycle};
 pub use feed::changes::{Changes, FeedStart};
 pub use feed::history::{Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Manner};

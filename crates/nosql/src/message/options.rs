@@ -76,6 +76,7 @@ options! {
     BatchContinue => headers::BATCH_CONTINUE;
     ConfirmExpiry => headers::CONFIRM_EXPIRY;
     CrossPartition => headers::CROSS_PARTITION;
+    ExcludeSystemProperties => headers::EXCLUDE_SYSTEM_PROPERTIES;
     IndexMetrics => headers::INDEX_METRICS;
     IndexMetricsV2 => headers::INDEX_METRICS_V2;
     IsBatch => headers::IS_BATCH;

@@ -42,6 +42,7 @@ names! {
     CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
     DATE = "x-ms-date";
     END_EPK = "x-ms-end-epk";
+    EXCLUDE_SYSTEM_PROPERTIES = "x-ms-exclude-system-properties";
     EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
     GATEWAY_VERSION = "x-ms-gatewayversion";
     GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
@@ -84,13 +85,14 @@ names! {
     RETRY_AFTER_MS = "x-ms-retry-after-ms";
     SCHEMA_VERSION = "x-ms-schemaversion";
     SERVICE_VERSION = "x-ms-serviceversion";
-    SESSION_TOKEN = "x-ms-session-token";
     SERIALIZATION_FORMAT = "x-ms-documentdb-content-serialization-format";
+    SESSION_TOKEN = "x-ms-session-token";
+    SHARE_THROUGHPUT = "x-ms-share-throughput";
     START_EPK = "x-ms-start-epk";
     SUBSTATUS = "x-ms-substatus";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
+    SUPPORTED_FORMATS = "x-ms-cosmos-supported-serialization-formats";
     THROUGHPUT = "x-ms-offer-throughput";
     TTL_REMAINING = "x-bolide-ttl-remaining";
-    SUPPORTED_FORMATS = "x-ms-cosmos-supported-serialization-formats";
     WANT_QUERY_METRICS = "x-ms-documentdb-populatequerymetrics";
 }

@@ -98,9 +98,12 @@ async fn autoscale_and_defaults() {
         offer_of(&server, &shared.string("_self")).await.is_none(),
         "it shares its database's throughput"
     );
+    assert_eq!(shared.header("x-ms-share-throughput"), Some("true"));
     server.post("/dbs", r#"{"id":"plain"}"#).send().await.expect_status(201);
     let own = server.post("/dbs/plain/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).send().await;
-    let offer = offer_of(&server, &own.expect_status(201).string("_self")).await.unwrap();
+    let own = own.expect_status(201);
+    assert_eq!(own.header("x-ms-share-throughput"), None);
+    let offer = offer_of(&server, &own.string("_self")).await.unwrap();
     assert_eq!(figure(&offer, "offerThroughput"), Some(400));
     for (name, value) in [
         ("x-ms-offer-throughput", "100"),

@@ -30,8 +30,19 @@ async fn definitions_are_kept_replaced_queried_and_deleted() {
         let found = query.header("content-type", "application/query+json").send().await;
         assert_eq!(found.expect_status(200).ids(envelope), ["two"]);
         let one = format!("{path}/one");
+        // Scripts belong to the container's session, as its items do.
+        for reply in [&created, &server.get(&one).send().await] {
+            let token = reply.header("x-ms-session-token");
+            assert_eq!(
+                token.is_some_and(|token| token.starts_with("0:-1#")),
+                envelope != "Users",
+                "{reply:?}"
+            );
+        }
         let renamed = server.put(&one, &body("three")).send().await.expect_status(200);
         assert_eq!(renamed.string("id"), "three");
+        let is_kept = renamed.member("later").to_json() == r#"{"a":[1]}"#;
+        assert_eq!(is_kept, envelope == "StoredProcedures", "what is not known is kept: {renamed:?}");
         server.get(&one).send().await.expect_error(404, 0, "NotFound");
         server.get(&format!("{path}/three")).send().await.expect_status(200);
         server.delete(&format!("{path}/three")).send().await.expect_status(204);
@@ -41,8 +52,6 @@ async fn definitions_are_kept_replaced_queried_and_deleted() {
     server.get("/dbs/none/users").send().await.expect_error(404, 1003, "NotFound");
     server.get("/dbs/db/colls/none/sprocs").send().await.expect_error(404, 1003, "NotFound");
 }
-        let is_kept = renamed.member("later").to_json() == r#"{"a":[1]}"#;
-        assert_eq!(is_kept, envelope == "StoredProcedures", "what is not known is kept: {renamed:?}");
 
 #[tokio::test]
 async fn nothing_is_run() {
