@@ -339,7 +339,8 @@ fn left_over(focus: Focus, client: &mut Client) -> Result<bool> {
         return Ok(client.purge()?.1 > 0);
     }
     let path = format!("/dbs/db/colls/{}", CONTAINERS[world::BULK]);
-    let answer = client.request("GET", &path, "", "")?.expect(200)?;
+    let header = "x-ms-documentdb-populatequotainfo: true\r\n";
+    let answer = client.request("GET", &path, header, "")?.expect(200)?;
     Ok(answer.index_progress.is_some_and(|percent| percent < 100))
 }
 

@@ -131,6 +131,7 @@ impl Bolide {
     pub fn container(&self, database: &str, definition: &serde_json::Value) -> Result<Container> {
         let definition = document::parse_json(definition.to_string().as_bytes())?;
         let definition = ContainerDefinition::from_value(&definition).map_err(engine::Error::from)?;
+        definition.check_known().map_err(engine::Error::from)?;
         let name = definition.id.clone();
         let database = made(self.engine.create_database(database, None), || self.engine.database(database))?;
         let container =

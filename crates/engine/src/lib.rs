@@ -54,7 +54,7 @@ pub use evidence::archive::{
     Archive, ArchiveError, ArchiveFailure, ArchiveStatus, ArchiveSums, MemoryArchive, PurgeNews,
 };
 pub use evidence::deletions::{DeletionGap, DeletionLog, DeletionPage, Tampering, Verifier};
-pub use expiry::item::{Item, SYSTEM_PROPERTIES};
+pub use expiry::item::{Item, SYSTEM_PROPERTIES, SystemMembers};
 pub use expiry::{ArchiveDirectory, Countdown, Lifecycle};
 pub use feed::changes::{Changes, FeedStart};
 pub use feed::history::{Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Manner};
@@ -78,7 +78,7 @@ pub use types::item_address::ItemAddress;
 pub use types::limits;
 pub use types::lsn::RangeLsn;
 pub use types::request::{IndexUse, ItemName, Precondition, QueryMetrics, Scope};
-pub use types::throughput::{Offer, Throughput};
+pub use types::throughput::{Offer, PerformanceLevel, Throughput};
 pub use write::check_batch_size;
 pub use write::delete_partition::Emptied;
 pub use write::operation::{BatchError, Operation};

@@ -22,7 +22,7 @@ use crate::keys::PartitionId;
 use crate::types::error::{Error, Result};
 use crate::types::lsn::KnownLsn;
 use crate::types::request::Scope;
-use crate::types::throughput::Throughput;
+use crate::types::throughput::{PerformanceLevel, Throughput};
 
 /// The name of the MongoDB API in a database's record; the record of a database of the NoSQL API names none.
 const MONGODB: &str = "mongodb";
@@ -57,32 +57,44 @@ pub(crate) struct Provision {
     pub(crate) stamp: Stamp,
     /// The most that was ever provisioned, in units a second.
     pub(crate) highest: u32,
+    pub(crate) level: PerformanceLevel,
 }
 
 impl Provision {
     /// Returns the first provision.
     pub(crate) fn new(throughput: Throughput, stamp: Stamp) -> Provision {
-        Provision { throughput, stamp, highest: throughput.most() }
+        Provision { throughput, stamp, highest: throughput.most(), level: PerformanceLevel::None }
     }
 
     /// Returns the provision that replaces this one.
     pub(crate) fn replaced(self, throughput: Throughput, stamp: Stamp) -> Provision {
-        Provision { throughput, stamp, highest: self.highest.max(throughput.most()) }
+        Provision { throughput, stamp, highest: self.highest.max(throughput.most()), level: self.level }
     }
 
     pub(crate) fn to_value(self) -> Value {
-        object([
+        let mut value = object([
             ("throughput", self.throughput.to_value()),
             ("stamp", self.stamp.to_value()),
             ("highest", Value::Int(i64::from(self.highest))),
-        ])
+        ]);
+        if self.level != PerformanceLevel::None
+            && let Some(members) = value.as_object_mut()
+        {
+            members.insert("level", self.level.name());
+        }
+        value
     }
 
     pub(crate) fn from_value(value: &Value) -> Option<Provision> {
         let throughput = Throughput::from_value(value.get("throughput")?)?;
         let first = Provision::new(throughput, Stamp::from_value(value.get("stamp")?)?);
         let highest = value.get("highest").and_then(Value::as_i64).and_then(|n| u32::try_from(n).ok());
-        Some(Provision { highest: highest.unwrap_or(first.highest).max(first.highest), ..first })
+        let level = value.get("level").and_then(Value::as_str).and_then(PerformanceLevel::from_name);
+        Some(Provision {
+            highest: highest.unwrap_or(first.highest).max(first.highest),
+            level: level.unwrap_or_default(),
+            ..first
+        })
     }
 }
 

@@ -230,9 +230,9 @@ impl Engine {
 }
 
 fn offer(number: u32, resource: String, resource_rid: String, provision: Provision) -> Offer {
-    let Provision { throughput, stamp, highest } = provision;
+    let Provision { throughput, stamp, highest, level } = provision;
     let (rid, least) = (OfferRid(number), throughput.least(highest));
-    Offer { rid, resource, resource_rid, throughput, least, highest, etag: stamp.etag(), ts: stamp.ts }
+    Offer { rid, resource, resource_rid, throughput, level, least, highest, etag: stamp.etag(), ts: stamp.ts }
 }
 
 /// Changes.

@@ -24,8 +24,10 @@ pub(super) const NAMES: [&str; 9] = [
     "changeFeedPolicy",
     "vectorEmbeddingPolicy",
     "fullTextPolicy",
-    "clientEncryptionPolicy",
+    ENCRYPTION_POLICY,
 ];
+
+pub(super) const ENCRYPTION_POLICY: &str = "clientEncryptionPolicy";
 
 /// Returns the property as it is stored: checked, completed, or filled in where the service has a default.
 pub(super) fn read(name: &str, value: Option<&Value>) -> Result<Option<Value>> {
@@ -45,7 +47,7 @@ pub(super) fn read(name: &str, value: Option<&Value>) -> Result<Option<Value>> {
         "changeFeedPolicy" => check_change_feed(value)?,
         "vectorEmbeddingPolicy" => search::check_embeddings(value)?,
         "fullTextPolicy" => search::check_full_text(value)?,
-        "clientEncryptionPolicy" => check_encryption(value)?,
+        ENCRYPTION_POLICY => check_encryption(value)?,
         _ => {}
     }
     Ok(Some(value.clone()))
@@ -122,7 +124,7 @@ pub(super) fn history_minutes(change_feed_policy: &Value) -> Option<u32> {
 }
 
 fn check_encryption(value: &Value) -> Result<()> {
-    let policy = members(value, "clientEncryptionPolicy", &["includedPaths", "policyFormatVersion"])?;
+    let policy = members(value, ENCRYPTION_POLICY, &["includedPaths", "policyFormatVersion"])?;
     for path in optional_list(policy, "includedPaths", ENCRYPTED_PATHS_MAX)? {
         path.as_object().ok_or_else(|| malformed("includedPaths", "an array of objects", path))?;
     }
@@ -132,4 +134,18 @@ fn check_encryption(value: &Value) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a policy that encrypts anything: there are no client encryption keys, so the key that it names is unknown, and
+/// items would be stored in clear under a policy that says otherwise.
+pub(super) fn check_encryption_keys(policy: Option<&Value>) -> Result<()> {
+    let paths = policy.and_then(|policy| policy.get("includedPaths")).and_then(Value::as_array);
+    let Some(entry) = paths.and_then(<[Value]>::first) else { return Ok(()) };
+    let text = |name: &str| entry.get(name).map_or_else(|| "none".to_owned(), Value::to_json);
+    Err(invalid(format!(
+        "The client encryption key {} that '{ENCRYPTION_POLICY}' names for the path {} does not exist: client encryption \
+         keys are not supported.",
+        text("clientEncryptionKeyId"),
+        text("path")
+    )))
 }

@@ -1,9 +1,11 @@
 //! The definition of a container: partition key, indexing, unique keys, time to live.
 //!
 //! [`ContainerDefinition::from_value`] is the only constructor. It takes the JSON that clients send and either
-//! returns a definition that is complete and consistent, or says which property is wrong. No option is silently
-//! ignored: an unknown one is refused by name. Reading [`ContainerDefinition::to_value`] again gives the same
-//! definition, which is also how definitions are stored.
+//! returns a definition that is complete and consistent, or says which property is wrong. Reading
+//! [`ContainerDefinition::to_value`] again gives the same definition, which is also how definitions are stored.
+//!
+//! Clients are newer than servers: a property of the container that is not known here is stored and returned. One whose
+//! name is known in other letter case is refused, as `defaultTTL`, which would otherwise turn nothing on.
 
 mod dialect;
 mod extras;
@@ -13,6 +15,7 @@ pub mod patch;
 mod search;
 mod spatial;
 mod unique;
+mod unknown;
 
 use document::{Object, PartitionKeyDefinition, Path, Value, check_resource_id};
 
@@ -85,6 +88,7 @@ impl ContainerDefinition {
         }
         search::check_vector_indexes(&indexing.vectors, optional(members, "vectorEmbeddingPolicy"))?;
         search::check_full_text_indexes(&indexing.full_text, optional(members, "fullTextPolicy"))?;
+        rest.extend(unknown::read(members)?);
         let unique_keys = optional(members, "uniqueKeyPolicy").map_or(Ok(Vec::new()), unique::from_value)?;
         Ok(Self { id, partition_key: partition_key(members)?, indexing, unique_keys, default_ttl, rest })
     }
@@ -108,7 +112,8 @@ impl ContainerDefinition {
             value.insert("uniqueKeyPolicy", unique::to_value(&self.unique_keys));
         }
         // A path that was removed is absent.
-        for (name, kept) in others.iter().filter(|(_, kept)| kept.as_str() != Some("")) {
+        let is_removed = |name: &str, kept: &Value| name == TTL_PROPERTY_PATH && kept.as_str() == Some("");
+        for (name, kept) in others.iter().filter(|(name, kept)| !is_removed(name, kept)) {
             value.insert(name.as_str(), kept.clone());
         }
         value.into()
@@ -149,7 +154,9 @@ impl ContainerDefinition {
                 self.rest.push((name.to_owned(), kept.clone()));
             }
         }
-        self.rest.sort_by_key(|(name, _)| extras::NAMES.iter().position(|known| known == name));
+        // What is not known comes last.
+        let position = |name: &String| extras::NAMES.iter().position(|known| known == name);
+        self.rest.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
     }
 
     fn rest(&self, name: &str) -> Option<&Value> {
@@ -160,6 +167,7 @@ impl ContainerDefinition {
 /// Refuses what no new container may have. Stored definitions are not checked, so that older containers open.
 pub fn check_new(definition: &ContainerDefinition) -> Result<()> {
     definition.partition_key.check_new_paths().map_err(|error| invalid(error.to_string()))?;
+    extras::check_encryption_keys(definition.rest(extras::ENCRYPTION_POLICY))?;
     spatial::check(definition)
 }
 
@@ -181,6 +189,10 @@ pub fn check_replacement(old: &ContainerDefinition, new: &ContainerDefinition) -
         return immutable(format!("The unique key policy of the container '{}' cannot be changed.", old.id));
     }
     spatial::check_change(old, new)?;
+    let encryption = new.rest(extras::ENCRYPTION_POLICY);
+    if encryption != old.rest(extras::ENCRYPTION_POLICY) {
+        extras::check_encryption_keys(encryption)?;
+    }
     let (before, after) = (Value::Array(old.indexing.vectors.clone()), &new.indexing.vectors);
     if changes_entry(Some(&before), after) {
         return immutable(
@@ -209,17 +221,10 @@ fn changes_entry(before: Option<&Value>, after: &[Value]) -> bool {
 }
 
 fn check_names(members: &Object) -> Result<()> {
-    for (name, _) in members.iter().filter(|(_, value)| !value.is_null()) {
-        if NOT_SUPPORTED.contains(&name) {
-            return Err(DefinitionError::NotSupported { member: name.to_owned() });
-        }
-        if ![&OWN[..], &extras::NAMES, &DROPPED].iter().any(|known| known.contains(&name)) {
-            return Err(invalid(format!(
-                "One of the specified inputs is invalid: a container has no property '{name}'."
-            )));
-        }
+    match members.iter().find(|(name, value)| NOT_SUPPORTED.contains(name) && !value.is_null()) {
+        Some((name, _)) => Err(DefinitionError::NotSupported { member: name.to_owned() }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn partition_key(members: &Object) -> Result<PartitionKeyDefinition> {

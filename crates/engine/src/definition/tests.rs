@@ -351,7 +351,12 @@ fn wrong_properties_are_refused_by_name() {
         (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a/*"]}]}"#, "wildcards"),
         (r#""ttlPropertyPath":"created""#, "it must start with '/'"),
         (r#""ttlPropertyPath":5"#, "'ttlPropertyPath' must be"),
-        (r#""defaultTTL":5"#, "a container has no property 'defaultTTL'"),
+        (
+            r#""defaultTTL":5"#,
+            "a container has no property 'defaultTTL'; the property 'defaultTtl' is spelled so",
+        ),
+        (r#""IndexingPolicy":{}"#, "the property 'indexingPolicy' is spelled so"),
+        (r#""MaterializedViewDefinition":{}"#, "the property 'materializedViewDefinition' is spelled so"),
     ] {
         let error = refusal(member);
         assert!(error.contains(reason), "{member}: {error}");
@@ -407,4 +412,45 @@ fn a_replacement_keeps_what_is_fixed() {
         ContainerDefinition::from_value(&json(r#"{"id":"c","partitionKey":{"paths":["/other"]}}"#));
     let error = check_replacement(&read("").unwrap(), &other_key.unwrap()).unwrap_err().to_string();
     assert!(error.contains("The partition key of the container 'c' cannot be changed"), "{error}");
+}
+
+#[test]
+fn properties_that_are_not_known_are_kept_in_their_order_behind_the_others() {
+    let definition = read(
+        r#""zeta":"","schemaPolicy":{"a":[1,null]},"none":null,"clientEncryptionPolicy":{"includedPaths":[]},"alpha":1.50"#,
+    )
+    .unwrap();
+    let value = definition.to_value();
+    assert_eq!(ContainerDefinition::from_value(&value).as_ref(), Ok(&definition));
+    let text = value.to_json();
+    let kept = r#""clientEncryptionPolicy":{"includedPaths":[]},"zeta":"","schemaPolicy":{"a":[1,null]},"alpha":1.5}"#;
+    assert!(text.ends_with(kept), "{text}");
+    // A replacement says all of them anew.
+    let mut next = read(r#""beta":2"#).unwrap();
+    next.keep_what_clients_leave_out(&definition);
+    assert!(next.to_value().to_json().ends_with(r#""geospatialConfig":{"type":"Geography"},"beta":2}"#));
+    assert!(definition.check_known().is_err() && read("").unwrap().check_known().is_ok());
+    let large = format!(r#""large":"{}""#, "x".repeat(64 * 1024));
+    assert!(
+        refusal(&large).contains("up to 'large', have 65543 bytes; the limit is 65536"),
+        "{}",
+        refusal(&large)
+    );
+}
+
+#[test]
+fn an_encryption_policy_with_keys_is_refused_when_it_is_new() {
+    let policy =
+        |paths: &str| read(&format!(r#""clientEncryptionPolicy":{{"includedPaths":[{paths}]}}"#)).unwrap();
+    let encrypted = policy(r#"{"path":"/ssn","clientEncryptionKeyId":"key1","encryptionType":"Randomized"}"#);
+    let error = check_new(&encrypted).unwrap_err().to_string();
+    assert!(
+        error.contains(r#"The client encryption key "key1""#) && error.contains(r#"path "/ssn""#),
+        "{error}"
+    );
+    let plain = policy("");
+    assert_eq!(check_new(&plain), Ok(()));
+    assert!(check_replacement(&plain, &encrypted).is_err());
+    // A container that has such a policy from before can be replaced all the same.
+    assert_eq!(check_replacement(&encrypted, &encrypted), Ok(()));
 }

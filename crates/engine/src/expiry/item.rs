@@ -69,6 +69,11 @@ impl Item {
 
     /// Writes the item as JSON text: the user's members in their order, then the system's.
     pub fn write_json(&self, out: &mut Vec<u8>) {
+        self.write_json_with(out, SystemMembers::All);
+    }
+
+    /// Does the same, with these of the system's members.
+    pub fn write_json_with(&self, out: &mut Vec<u8>, members: SystemMembers) {
         // Text takes a little more space than the stored form, and the system's members some 300 bytes.
         let body = self.body.as_bytes().len();
         out.reserve(body + body / 8 + 320);
@@ -80,12 +85,15 @@ impl Item {
         }
         let Item { rid, etag, ts, .. } = self;
         let (container, database) = (rid.container, rid.container.database_rid());
-        write!(
-            out,
-            r#""_rid":"{rid}","_self":"dbs/{database}/colls/{container}/docs/{rid}/","_etag":"\"{}\"","_attachments":"attachments/","_ts":{ts}}}"#,
-            etag.bare(),
-        )
-        .expect("writing to memory cannot fail");
+        let etag = etag.bare();
+        let written = match members {
+            SystemMembers::All => write!(
+                out,
+                r#""_rid":"{rid}","_self":"dbs/{database}/colls/{container}/docs/{rid}/","_etag":"\"{etag}\"","_attachments":"attachments/","_ts":{ts}}}"#,
+            ),
+            SystemMembers::WithoutLinks => write!(out, r#""_rid":"{rid}","_etag":"\"{etag}\"","_ts":{ts}}}"#),
+        };
+        written.expect("writing to memory cannot fail");
     }
 
     /// Returns what [`Item::write_json`] writes.
@@ -94,4 +102,13 @@ impl Item {
         self.write_json(&mut out);
         out
     }
+}
+
+/// Which of the system's members an item is shown with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemMembers {
+    /// All of them.
+    All,
+    /// Those that say something of this version: not `_self` and `_attachments`.
+    WithoutLinks,
 }

@@ -23,7 +23,7 @@ use crate::index;
 use crate::keys::{Key, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::types::request::Precondition;
-use crate::types::throughput::{Offer, Throughput};
+use crate::types::throughput::{Offer, PerformanceLevel, Throughput};
 
 /// Changes. Each call returns when the change is durable.
 impl Engine {
@@ -219,6 +219,7 @@ impl Engine {
         &self,
         rid: OfferRid,
         throughput: Throughput,
+        level: Option<PerformanceLevel>,
         precondition: &Precondition,
     ) -> Result<Offer> {
         let _change = self.changes.lock();
@@ -227,7 +228,9 @@ impl Engine {
         throughput.check_least(current.highest)?;
         let catalog = self.catalog();
         let provision = move |tx: &mut Transaction<'_>, before: Option<Provision>| {
-            before.map(|before| before.replaced(throughput, stamp(tx)))
+            let before = before?;
+            let level = level.unwrap_or(before.level);
+            Some(Provision { level, ..before.replaced(throughput, stamp(tx)) })
         };
         let owner = |database: &&Arc<Database>| database.rid.0 == rid.0 && database.provision.is_some();
         if let Some(database) = catalog.databases.values().find(owner).cloned() {

@@ -49,11 +49,6 @@ impl Precondition {
         }
     }
 
-    /// Returns whether the condition demands that the thing exists.
-    pub(crate) fn needs_existence(&self) -> bool {
-        matches!(self, Precondition::IfMatch(_) | Precondition::IfExists)
-    }
-
     /// Does what [`Precondition::admits`] does, as an error.
     pub(crate) fn check(&self, etag: &Etag, what: impl std::fmt::Display) -> Result<()> {
         if self.admits(etag) {

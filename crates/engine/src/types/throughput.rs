@@ -13,8 +13,8 @@ pub enum Throughput {
     Autoscale {
         /// The upper end.
         max: u32,
-        /// By how much the service would raise the upper end by itself, in percent; stored and shown.
-        increment_percent: u32,
+        /// By how much the service would raise the upper end by itself, in percent, if that was given; stored and shown.
+        increment_percent: Option<u32>,
     },
 }
 
@@ -50,7 +50,7 @@ impl Throughput {
 
     /// Returns autoscale with a fixed upper end.
     pub fn autoscale(max: u32) -> Throughput {
-        Throughput::Autoscale { max, increment_percent: 0 }
+        Throughput::Autoscale { max, increment_percent: None }
     }
 
     /// Returns the least throughput of the same kind that may replace this one when the highest ever provisioned is
@@ -92,8 +92,8 @@ impl Throughput {
         let number = |name: &str, number: u32| (name.to_owned(), Value::Int(i64::from(number)));
         let members = match self {
             Throughput::Manual(value) => vec![number("manual", value)],
-            Throughput::Autoscale { max, increment_percent: 0 } => vec![number("autoscale", max)],
-            Throughput::Autoscale { max, increment_percent } => {
+            Throughput::Autoscale { max, increment_percent: None } => vec![number("autoscale", max)],
+            Throughput::Autoscale { max, increment_percent: Some(increment_percent) } => {
                 vec![number("autoscale", max), number("increment", increment_percent)]
             }
         };
@@ -103,9 +103,44 @@ impl Throughput {
     pub(crate) fn from_value(value: &Value) -> Option<Throughput> {
         let number = |name| value.get(name).and_then(Value::as_i64).and_then(|n| u32::try_from(n).ok());
         number("manual").map(Throughput::Manual).or_else(|| {
-            let increment_percent = number("increment").unwrap_or(0);
+            let increment_percent = number("increment");
             number("autoscale").map(|max| Throughput::Autoscale { max, increment_percent })
         })
+    }
+}
+
+/// The performance level of an offer, from before throughput had a number. It is stored and shown: the throughput alone
+/// counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PerformanceLevel {
+    /// None, which the service calls "Invalid".
+    #[default]
+    None,
+    /// "S1"
+    S1,
+    /// "S2"
+    S2,
+    /// "S3"
+    S3,
+}
+
+impl PerformanceLevel {
+    const ALL: [PerformanceLevel; 4] =
+        [PerformanceLevel::None, PerformanceLevel::S1, PerformanceLevel::S2, PerformanceLevel::S3];
+
+    /// Returns the level of that name, in any case.
+    pub fn from_name(name: &str) -> Option<PerformanceLevel> {
+        Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Returns its name as the offer's type.
+    pub fn name(self) -> &'static str {
+        match self {
+            PerformanceLevel::None => "Invalid",
+            PerformanceLevel::S1 => "S1",
+            PerformanceLevel::S2 => "S2",
+            PerformanceLevel::S3 => "S3",
+        }
     }
 }
 
@@ -120,6 +155,8 @@ pub struct Offer {
     pub resource_rid: String,
     /// The provision.
     pub throughput: Throughput,
+    /// The performance level that a client gave it.
+    pub level: PerformanceLevel,
     /// The least throughput of the same kind that may replace it.
     pub least: u32,
     /// The highest throughput that was ever provisioned.
@@ -144,7 +181,7 @@ mod tests {
 
     #[test]
     fn limits_and_steps_are_kept() {
-        let increasing = Throughput::Autoscale { max: 2000, increment_percent: 20 };
+        let increasing = Throughput::Autoscale { max: 2000, increment_percent: Some(20) };
         for good in
             [Throughput::Manual(400), Throughput::Manual(20_000), Throughput::autoscale(4000), increasing]
         {

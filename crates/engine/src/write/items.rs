@@ -43,6 +43,8 @@ pub(super) enum Action {
     Create(ItemDraft),
     Upsert(ItemDraft, Precondition),
     Replace(ItemName, ItemDraft, Precondition),
+    /// A replacement that cannot be: with this error if there is an item to replace.
+    Refuse(ItemName, Error),
     Patch(ItemName, Patch, Precondition),
     Delete(ItemName, Precondition),
     Read(ItemName, Precondition),
@@ -65,8 +67,13 @@ impl Prepared {
                 (home, Action::Upsert(draft, precondition))
             }
             Operation::Replace { name, body, precondition } => {
-                let (home, draft) = prepare_body(container, key, &body)?;
-                (home, Action::Replace(name, draft, precondition))
+                match prepare_body(container, key.clone(), &body) {
+                    Ok((home, draft)) => (home, Action::Replace(name, draft, precondition)),
+                    Err(mismatch @ Error::KeyMismatch { .. }) => {
+                        (home_of_key(container, key)?, Action::Refuse(name, mismatch))
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             Operation::Patch { name, patch, precondition } => {
                 patch.check_paths(&container.definition.partition_key)?;
@@ -130,6 +137,7 @@ impl Action {
                 let old = run.living(tx, &name)?;
                 run.replace(tx, &old, draft, &precondition)
             }
+            Action::Refuse(name, error) => run.living(tx, &name).and(Err(error)),
             Action::Patch(name, patch, precondition) => run.patch(tx, &name, &patch, &precondition),
             Action::Delete(name, precondition) => run.delete(tx, &name, &precondition),
             Action::Read(name, precondition) => run.read(tx, &name, &precondition),
@@ -159,7 +167,7 @@ impl RunningOperation<'_> {
         let id = draft.body.get("id").and_then(ValueRef::as_str).unwrap_or_default();
         match self.at_id(tx, id)? {
             Some(old) => self.replace(tx, &old, draft, precondition),
-            None if precondition.needs_existence() => Err(Error::no_item(id)),
+            // Conditions are on a version that is replaced, as in the service. Where there is none, an upsert creates.
             None => self.create(tx, draft),
         }
     }

@@ -128,7 +128,8 @@ fn an_offer_can_be_replaced() {
         .create_container(&database, definition("t", ""), Some(Throughput::Manual(400)))
         .expect("created");
     let offer = world.engine.offers().remove(0);
-    let replace = |throughput, precondition| world.engine.replace_offer(offer.rid, throughput, &precondition);
+    let replace =
+        |throughput, precondition| world.engine.replace_offer(offer.rid, throughput, None, &precondition);
     let stale = Precondition::IfMatch("\"other\"".into());
     assert!(matches!(replace(Throughput::Manual(500), stale), Err(Error::PreconditionFailed { .. })));
     let replaced = replace(Throughput::Manual(500), Precondition::None).expect("replaced");

@@ -189,7 +189,6 @@ fn every_write_keeps_the_key_as_it_is() {
     for keyed in Keyed::filled("") {
         for (id, members, own) in ITEMS {
             let name = || ItemName::Id(id.into());
-            let precondition = Precondition::None;
             for (step, operation) in [
                 Operation::Upsert { body: body(id, members, r#","m":1"#), precondition: Precondition::None },
                 Operation::Replace {
@@ -215,10 +214,17 @@ fn every_write_keeps_the_key_as_it_is() {
                     "{id} {step}"
                 );
             }
-            let wrong = KEYS.into_iter().find(|other| *other != own).expect("another key");
-            let moved = Operation::Replace { name: name(), body: body(id, members, ""), precondition };
-            let moved = keyed.run(Some(wrong), moved).expect_err("another key");
+            let (_, others, wrong) =
+                ITEMS.into_iter().find(|(_, _, other)| *other != own).expect("another key");
+            let replace = |members| Operation::Replace {
+                name: name(),
+                body: body(id, members, ""),
+                precondition: Precondition::None,
+            };
+            let moved = keyed.run(Some(own), replace(others)).expect_err("another key in the body");
             assert!(matches!(moved, Error::KeyMismatch { .. }), "{moved}");
+            let missing = keyed.run(Some(wrong), replace(members)).expect_err("not under that key");
+            assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
         }
         let patch = Patch::from_value(&value(r#"[{"op":"add","path":"/y","value":"b"}]"#)).expect("valid");
         let name = ItemName::Id("first".into());

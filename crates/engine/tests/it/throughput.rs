@@ -107,7 +107,7 @@ fn a_new_offer_counts_from_the_next_second_and_partitions_share_it() {
     assert_eq!(world.exhaust(&container, 0).0, 944);
     let offers = world.engine.offers();
     let offer = offers.iter().find(|offer| offer.resource == container.self_link()).expect("an offer");
-    let offer = world.engine.replace_offer(offer.rid, Throughput::autoscale(2000), &Precondition::None);
+    let offer = world.engine.replace_offer(offer.rid, Throughput::autoscale(2000), None, &Precondition::None);
     offer.expect("replaced");
     world.clock.advance(Duration::from_secs(1));
     let database = world.engine.database("db").expect("there");

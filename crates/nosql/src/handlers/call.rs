@@ -41,6 +41,7 @@ pub(crate) struct RequestContext {
 impl Call {
     pub(crate) fn new(pass: Pass, head: Head, body: Bytes, context: RequestContext) -> Result<Self, Error> {
         pass.check_body(&head.method, &body)?;
+        head.check_form()?;
         Ok(Self { pass, head, body, container: OnceLock::new(), range: OnceLock::new(), context })
     }
 
@@ -138,11 +139,22 @@ impl Call {
         names::item(container, self.head.path.at(3), self.head.path.at(5))
     }
 
+    /// Returns the partition key of a point operation. A container without a key needs none.
+    pub(crate) fn item_key(&self, container: &Container) -> Result<PartitionKey, Error> {
+        match self.head.partition_key()? {
+            Some(key) => Ok(key),
+            None if container.definition.partition_key.system_key => Ok(PartitionKey::new(Vec::new())),
+            None => self.head.required_partition_key(),
+        }
+    }
+
     /// Returns the scope of a query or listing in the container.
     pub(crate) fn scope(&self, container: &Container) -> Result<Scope, Error> {
-        let key = self.head.partition_key()?;
-        if let Some(key) = key.as_ref().filter(|key| key.is_empty()) {
-            check_whole(container, key)?;
+        let mut key = self.head.partition_key()?;
+        if let Some(none) = key.take_if(|key| key.is_empty()) {
+            check_whole(container, &none)?;
+            // A container without a key may have been given items with one since.
+            key = Some(none.complete(&container.definition.partition_key).unwrap_or_else(|none| none));
         }
         let mut range = self.head.effective_range()?;
         if let Some(id) = self.head.range_id() {

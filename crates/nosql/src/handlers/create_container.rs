@@ -1,21 +1,23 @@
 //! `POST /dbs/{db}/colls`.
 
-use engine::{Charge, ContainerDefinition, Throughput};
+use engine::{Charge, Throughput};
 use hyper::StatusCode;
 
 use crate::handlers::call::Call;
+use crate::handlers::container_body;
+use crate::handlers::quota::Quota;
 use crate::handlers::resources;
 use crate::message::fields::Field;
 use crate::message::reply::Reply;
 use crate::protocol::error::Error;
-use crate::protocol::json;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let database = call.owner_database()?;
-    let body = json::parse_object(&call.body)?;
-    let definition = ContainerDefinition::from_value(&body).map_err(engine::Error::from)?;
+    let definition = container_body::of_new(call)?;
     let mut throughput = call.head.throughput()?;
+    let quota = Quota::of(call)?;
     let shared = call.engine().offers().iter().any(|offer| offer.resource == database.self_link());
+    let shares = shared && throughput.is_none();
     if throughput.is_none() && !shared {
         throughput = Some(Throughput::DEFAULT);
     }
@@ -23,9 +25,15 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container =
         call.blocking(move |engine| Ok(engine.create_container(&database, definition, throughput)?)).await?;
     let body = resources::container(&container).to_json();
-    let reply = Reply::json(StatusCode::CREATED, body)
+    let mut reply = Reply::json(StatusCode::CREATED, body)
         .charged(Charge::CATALOG_WRITE)
         .etag(container.etag())
         .owned_by_database(&name);
-    Ok(reply.number(Field::IndexProgress, 100))
+    if shares {
+        reply = reply.with(Field::ShareThroughput, true);
+    }
+    if quota == Quota::Wanted {
+        reply = quota.add(call, &container, reply).await.number(Field::IndexProgress, 100);
+    }
+    Ok(reply)
 }

@@ -26,7 +26,8 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok((StatusCode::CREATED, engine.create_resource(owner, definition)?))
     };
     let (status, resource) = call.blocking(work).await?;
-    Ok(Reply::json(status, subresources.json(call, &resource).to_json())
+    let reply = Reply::json(status, subresources.json(call, &resource).to_json())
         .charged(Charge::CATALOG_WRITE)
-        .etag(resource.etag()))
+        .etag(resource.etag());
+    Ok(subresources.place(call, reply).await)
 }

@@ -12,5 +12,6 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let subresources = Subresources::of(call)?;
     let (owner, name, precondition) = (subresources.owner, subresources.name(call), call.head.precondition());
     call.blocking(move |engine| Ok(engine.delete_resource(owner, &name, &precondition)?)).await?;
-    Ok(Reply::empty(StatusCode::NO_CONTENT).charged(Charge::CATALOG_WRITE))
+    let reply = Reply::empty(StatusCode::NO_CONTENT).charged(Charge::CATALOG_WRITE);
+    Ok(subresources.place(call, reply).await)
 }

@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use document::{Document, PartitionKey};
-use engine::{Container, Countdown, Effect, Operation, Outcome, QueryPage};
+use engine::{Container, Countdown, Effect, Operation, Outcome, QueryPage, SystemMembers};
 use hyper::StatusCode;
 
 use crate::handlers::call::{Call, range_of};
 use crate::handlers::feed;
 use crate::handlers::query_metrics;
+use crate::handlers::quota::Quota;
 use crate::handlers::subresources::refuse_triggers;
 use crate::message::fields::Field;
+use crate::message::options::Flag;
 use crate::message::reply::{Place, Reply};
 use crate::message::work::Work;
 use crate::protocol::error::Error;
@@ -41,9 +43,9 @@ pub(crate) async fn write(
     call.head.session()?;
     refuse_triggers(call)?;
     call.write_is_in(range_of_write(container, key.as_ref(), &operation));
-    let countdown = countdown(call, container).await?;
+    let (countdown, form) = (countdown(call, container).await?, AnswerForm::of(call)?);
     let outcome = call.engine().write_with(container, key, operation, countdown).await?;
-    Ok(outcome_reply(call, container, &outcome))
+    Ok(outcome_reply(call, container, &outcome, form).await)
 }
 
 /// Returns the effect of the request's writes on countdowns, once the container is prepared for it.
@@ -56,13 +58,37 @@ pub(crate) async fn countdown(call: &Call, container: &Arc<Container>) -> Result
     Ok(countdown)
 }
 
+/// The form of the answer to one operation. It is read before the operation runs, which may not be refused afterwards.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswerForm {
+    quota: Quota,
+    members: SystemMembers,
+}
+
+impl AnswerForm {
+    pub(crate) fn of(call: &Call) -> Result<AnswerForm, Error> {
+        let without_links = call.head.flag(Flag::ExcludeSystemProperties)?;
+        let members = if without_links { SystemMembers::WithoutLinks } else { SystemMembers::All };
+        Ok(AnswerForm { quota: Quota::of(call)?, members })
+    }
+}
+
 /// Returns the answer to one operation.
-pub(crate) fn outcome_reply(call: &Call, container: &Container, outcome: &Outcome) -> Reply {
+pub(crate) async fn outcome_reply(
+    call: &Call,
+    container: &Arc<Container>,
+    outcome: &Outcome,
+    form: AnswerForm,
+) -> Reply {
     let status = status(outcome.effect);
     let written = matches!(outcome.effect, Effect::Created | Effect::Replaced);
     let silent = outcome.effect == Effect::NotModified || (written && call.head.wants_minimal());
     let mut reply = match &outcome.item {
-        Some(item) if !silent => Reply::json(status, item.to_json()),
+        Some(item) if !silent => {
+            let mut body = Vec::new();
+            item.write_json_with(&mut body, form.members);
+            Reply::json(status, body)
+        }
         _ => Reply::empty(status),
     };
     if let Some(item) = &outcome.item {
@@ -74,7 +100,8 @@ pub(crate) fn outcome_reply(call: &Call, container: &Container, outcome: &Outcom
     // For a deleted item it is the LSN of the deletion.
     let item = outcome.item.as_ref().map_or(outcome.range.lsn, |item| item.lsn);
     let place = Place { container, range: outcome.range, item: Some(item) };
-    reply.charged(outcome.charge).renewing(outcome.renewal.clone()).placed(&place)
+    let reply = reply.charged(outcome.charge).renewing(outcome.renewal.clone()).placed(&place);
+    form.quota.add(call, container, reply).await
 }
 
 /// Returns the status code of an operation's effect.

@@ -10,7 +10,7 @@ use crate::protocol::json;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
-    let key = call.head.required_partition_key()?;
+    let key = call.item_key(&container)?;
     let surface = container.definition.surface();
     let patch = Patch::from_value_on(&json::parse(&call.body)?, surface).map_err(engine::Error::from)?;
     let operation =

@@ -117,7 +117,7 @@ pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> 
     let head = &call.head;
     let narrow =
         head.partition_key()?.is_some() || head.effective_range()?.is_some() || head.range_id().is_some();
-    if narrow || head.flag(Flag::CrossPartition)? {
+    if narrow || container.definition.partition_key.system_key || head.flag(Flag::CrossPartition)? {
         return Ok(());
     }
     if query.access(&container.definition.partition_key).keys.is_some() {

@@ -12,7 +12,8 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let subresources = Subresources::of(call)?;
     let (owner, name) = (subresources.owner, subresources.name(call));
     let resource = call.blocking(move |engine| Ok(engine.resource(owner, &name)?)).await?;
-    Ok(Reply::json(StatusCode::OK, subresources.json(call, &resource).to_json())
+    let reply = Reply::json(StatusCode::OK, subresources.json(call, &resource).to_json())
         .charged(Charge::CATALOG_READ)
-        .etag(resource.etag()))
+        .etag(resource.etag());
+    Ok(subresources.place(call, reply).await)
 }

@@ -1,6 +1,7 @@
 //! `PUT /offers/{rid}`: changes the throughput, optionally on a condition.
 
-use engine::Charge;
+use document::Value;
+use engine::{Charge, Engine, Offer};
 
 use super::read_offer;
 use crate::handlers::call::Call;
@@ -22,7 +23,24 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         }
     };
     let (rid, precondition) = (current.rid, call.head.precondition());
-    let wanted = throughput::from_offer(&json::parse_object(&call.body)?, current.throughput, migration)?;
-    let offer = call.blocking(move |engine| Ok(engine.replace_offer(rid, wanted, &precondition)?)).await?;
+    let body = json::parse_object(&call.body)?;
+    check_rid(&body, &current)?;
+    let wanted = throughput::from_offer(&body, current.throughput, migration)?;
+    let level = throughput::level(&body)?;
+    let replace = move |engine: &Engine| Ok(engine.replace_offer(rid, wanted, level, &precondition)?);
+    let offer = call.blocking(replace).await?;
     Ok(throughput::offer_reply(&offer, Charge::CATALOG_WRITE))
+}
+
+/// Refuses the body of another offer: the client that sent it has mixed up two of them.
+fn check_rid(body: &Value, offer: &Offer) -> Result<(), Error> {
+    let given = body.get("_rid").filter(|given| !given.is_null());
+    let rid = offer.rid.to_string();
+    match given {
+        Some(given) if given.as_str() != Some(rid.as_str()) => Err(Error::BadRequest(format!(
+            "The offer's '_rid' is {}, but the request is for the offer '{rid}'.",
+            given.to_json()
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -18,7 +18,8 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok(engine.replace_resource(owner, &name, definition, &precondition)?)
     };
     let resource = call.blocking(work).await?;
-    Ok(Reply::json(StatusCode::OK, subresources.json(call, &resource).to_json())
+    let reply = Reply::json(StatusCode::OK, subresources.json(call, &resource).to_json())
         .charged(Charge::CATALOG_WRITE)
-        .etag(resource.etag()))
+        .etag(resource.etag());
+    Ok(subresources.place(call, reply).await)
 }

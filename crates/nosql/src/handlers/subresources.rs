@@ -1,12 +1,16 @@
 //! Users, permissions and scripts: subresources of a database, user or container. Their definitions are stored and
 //! returned. Scripts are not run, and a request to run one is refused; `grant` evaluates permissions.
 
+use std::sync::Arc;
+
 use document::{Object, UserRid, Value};
-use engine::{Resource, ResourceParent};
+use engine::{Container, Resource, ResourceParent};
 
 use crate::auth::grant::Permission;
 use crate::handlers::call::{Call, missing_owner};
+use crate::handlers::quota::Quota;
 use crate::message::options::TextOption;
+use crate::message::reply::{Place, Reply};
 use crate::protocol::error::Error;
 use crate::protocol::json;
 use crate::protocol::script_kind::script_kind;
@@ -21,13 +25,16 @@ pub(crate) struct Subresources {
     /// The path segment that names one subresource.
     index: usize,
     token_life_seconds: u64,
+    /// The container of a script.
+    container: Option<Arc<Container>>,
+    quota: Quota,
 }
 
 impl Subresources {
     /// Returns the subresources that a path names.
     pub(crate) fn of(call: &Call) -> Result<Subresources, Error> {
         let path = &call.head.path;
-        let token_life_seconds = call.head.token_life_seconds()?;
+        let (token_life_seconds, quota) = (call.head.token_life_seconds()?, Quota::of(call)?);
         if path.at(2) == "users" {
             let database = call.owner_database()?;
             let users = ResourceParent::Database(database.rid);
@@ -41,6 +48,8 @@ impl Subresources {
                     link,
                     index: 3,
                     token_life_seconds,
+                    container: None,
+                    quota,
                 });
             }
             let user =
@@ -52,6 +61,8 @@ impl Subresources {
                 parent: user.rid,
                 index: 5,
                 token_life_seconds,
+                container: None,
+                quota,
             });
         }
         let container = call.container_as_owner()?;
@@ -64,6 +75,8 @@ impl Subresources {
             link: format!("{}{}/", container.self_link(), path.at(4)),
             index: 5,
             token_life_seconds,
+            container: Some(container),
+            quota,
         })
     }
 
@@ -83,6 +96,14 @@ impl Subresources {
             Permission::parse(&members)?;
         }
         Ok(members)
+    }
+
+    /// Completes an answer about one subresource. A script belongs to its container as items do: a session includes it.
+    pub(crate) async fn place(&self, call: &Call, reply: Reply) -> Reply {
+        let Some(container) = &self.container else { return reply };
+        let Some(partition) = container.partitions.first() else { return reply };
+        let place = Place { container, range: partition.range_lsn(), item: None };
+        self.quota.add(call, container, reply.placed(&place)).await
     }
 
     /// Returns a subresource as JSON.

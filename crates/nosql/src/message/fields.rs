@@ -54,6 +54,7 @@ fields! {
     ResourceQuota => [headers::RESOURCE_QUOTA];
     ResourceUsage => [headers::RESOURCE_USAGE];
     MinThroughput => [headers::MIN_THROUGHPUT];
+    ShareThroughput => [headers::SHARE_THROUGHPUT];
     ReplacePending => [headers::REPLACE_PENDING];
 
     // Of the admin API.

@@ -4,6 +4,7 @@
 pub(crate) mod body;
 pub(crate) mod catch;
 pub(crate) mod fields;
+mod form;
 pub(crate) mod options;
 pub(crate) mod payer;
 pub(crate) mod reply;

@@ -35,6 +35,7 @@ options! {
     /// An option that is a text.
     TextOption:
     AIm => headers::A_IM;
+    ApiVersion => headers::API_VERSION;
     Authorization => AUTHORIZATION;
     Autopilot => headers::AUTOPILOT;
     ChangeFeedWireFormat => headers::CHANGE_FEED_WIRE_FORMAT;
@@ -42,6 +43,7 @@ options! {
     ContentResponse => headers::CONTENT_RESPONSE;
     ContentType => CONTENT_TYPE;
     Continuation => headers::CONTINUATION;
+    ContinuationLimit => headers::CONTINUATION_LIMIT;
     Date => DATE;
     EndEpk => headers::END_EPK;
     ExpirySeconds => headers::EXPIRY_SECONDS;
@@ -59,9 +61,11 @@ options! {
     Prefer => headers::PREFER;
     RangeId => headers::RANGE_ID;
     ReadKeyType => headers::READ_KEY_TYPE;
+    SerializationFormat => headers::SERIALIZATION_FORMAT;
     SessionToken => headers::SESSION_TOKEN;
     StartEpk => headers::START_EPK;
     SupportedFeatures => headers::SUPPORTED_FEATURES;
+    SupportedFormats => headers::SUPPORTED_FORMATS;
     Throughput => headers::THROUGHPUT;
 }
 
@@ -72,6 +76,7 @@ options! {
     BatchContinue => headers::BATCH_CONTINUE;
     ConfirmExpiry => headers::CONFIRM_EXPIRY;
     CrossPartition => headers::CROSS_PARTITION;
+    ExcludeSystemProperties => headers::EXCLUDE_SYSTEM_PROPERTIES;
     IndexMetrics => headers::INDEX_METRICS;
     IndexMetricsV2 => headers::INDEX_METRICS_V2;
     IsBatch => headers::IS_BATCH;

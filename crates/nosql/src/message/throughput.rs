@@ -3,7 +3,7 @@
 //! The engine defines which values are allowed; this module only reads and writes their JSON.
 
 use document::{Object, Value};
-use engine::{Charge, Offer, Throughput};
+use engine::{Charge, Offer, PerformanceLevel, Throughput};
 use hyper::StatusCode;
 
 use crate::message::fields::Field;
@@ -84,6 +84,18 @@ pub(crate) fn from_offer(
     }
 }
 
+/// Returns the performance level in an offer's body, if it says one.
+pub(crate) fn level(offer: &Value) -> Result<Option<PerformanceLevel>, Error> {
+    let Some(given) = offer.get("offerType").filter(|given| !given.is_null()) else { return Ok(None) };
+    match given.as_str().and_then(PerformanceLevel::from_name) {
+        Some(level) => Ok(Some(level)),
+        None => Err(Error::BadRequest(format!(
+            "The offer's 'offerType' is {}; it must be \"S1\", \"S2\", \"S3\" or \"Invalid\".",
+            given.to_json()
+        ))),
+    }
+}
+
 fn other_kind(kind: &str, flag: Flag) -> Error {
     Error::BadRequest(format!(
         "The offer has {kind} throughput. Send the header '{}: true' to change that.",
@@ -118,16 +130,17 @@ pub(crate) fn offer_json(offer: &Offer) -> Value {
     let minimum = [member("maxThroughputEverProvisioned", Value::Int(offer.highest.into()))];
     content.insert("offerMinimumThroughputParameters".to_owned(), object(minimum));
     if let Throughput::Autoscale { max, increment_percent } = offer.throughput {
-        let policy = [member("incrementPercent", Value::Int(increment_percent.into()))];
-        let policy = [member("throughputPolicy", object(policy))];
+        let policy = increment_percent.map(|percent| {
+            let policy = object([member("incrementPercent", Value::Int(percent.into()))]);
+            member("autoUpgradePolicy", object([member("throughputPolicy", policy)]))
+        });
         let settings = [
-            member("autoUpgradePolicy", object(policy)),
             member("tier", Value::Int(0)),
             member("maximumTierThroughput", Value::Int(max.into())),
             member("autoUpgrade", Value::Bool(false)),
             member("maxThroughput", Value::Int(max.into())),
         ];
-        content.insert("offerAutopilotSettings".to_owned(), object(settings));
+        content.insert("offerAutopilotSettings".to_owned(), object(policy.into_iter().chain(settings)));
     }
     object([
         member("id", Value::String(rid.clone())),
@@ -137,7 +150,7 @@ pub(crate) fn offer_json(offer: &Offer) -> Value {
         member("_ts", Value::Int(offer.ts as i64)),
         member("resource", Value::String(offer.resource.clone())),
         member("offerResourceId", Value::String(offer.resource_rid.clone())),
-        member("offerType", Value::String("Invalid".to_owned())),
+        member("offerType", Value::String(offer.level.name().to_owned())),
         member("offerVersion", Value::String("V2".to_owned())),
         member("content", Value::Object(content)),
     ])
@@ -153,8 +166,8 @@ fn autoscale(settings: &Value) -> Result<Throughput, Error> {
     })?;
     let increment = settings.get("autoUpgradePolicy").and_then(|policy| policy.get("throughputPolicy"));
     let increment = increment.and_then(|policy| policy.get("incrementPercent")).and_then(Value::as_i64);
-    let increment_percent = bounded(increment.unwrap_or(0));
-    if increment_percent > INCREMENT_PERCENT_MAX {
+    let increment_percent = increment.map(bounded);
+    if increment_percent.is_some_and(|percent| percent > INCREMENT_PERCENT_MAX) {
         return Err(Error::BadRequest(format!(
             "The increment of autoscale settings must be between 0 and {INCREMENT_PERCENT_MAX} percent."
         )));

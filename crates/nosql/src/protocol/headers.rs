@@ -20,6 +20,7 @@ names! {
     A_IM = "a-im";
     CHANGE_FEED_WIRE_FORMAT = "x-ms-cosmos-changefeed-wire-format-version";
     ACTIVITY_ID = "x-ms-activity-id";
+    API_VERSION = "x-ms-version";
     ALT_CONTENT_PATH = "x-ms-alt-content-path";
     AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
@@ -37,9 +38,11 @@ names! {
     CONTENT_PATH = "x-ms-content-path";
     CONTENT_RESPONSE = "x-ms-cosmos-populate-content-response-on-write";
     CONTINUATION = "x-ms-continuation";
+    CONTINUATION_LIMIT = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
     CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
     DATE = "x-ms-date";
     END_EPK = "x-ms-end-epk";
+    EXCLUDE_SYSTEM_PROPERTIES = "x-ms-exclude-system-properties";
     EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
     GATEWAY_VERSION = "x-ms-gatewayversion";
     GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
@@ -82,10 +85,13 @@ names! {
     RETRY_AFTER_MS = "x-ms-retry-after-ms";
     SCHEMA_VERSION = "x-ms-schemaversion";
     SERVICE_VERSION = "x-ms-serviceversion";
+    SERIALIZATION_FORMAT = "x-ms-documentdb-content-serialization-format";
     SESSION_TOKEN = "x-ms-session-token";
+    SHARE_THROUGHPUT = "x-ms-share-throughput";
     START_EPK = "x-ms-start-epk";
     SUBSTATUS = "x-ms-substatus";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
+    SUPPORTED_FORMATS = "x-ms-cosmos-supported-serialization-formats";
     THROUGHPUT = "x-ms-offer-throughput";
     TTL_REMAINING = "x-bolide-ttl-remaining";
     WANT_QUERY_METRICS = "x-ms-documentdb-populatequerymetrics";

@@ -74,7 +74,6 @@ async fn containers_echo_their_definition_and_the_defaults() {
     assert_eq!(first("includedPaths"), Some(Some(Value::String("/*".to_owned()))));
     assert_eq!(first("excludedPaths"), Some(Some(Value::String("/\"_etag\"/?".to_owned()))));
     assert_eq!(read.header("x-ms-alt-content-path"), Some("dbs/db"));
-    assert_eq!(read.header("x-ms-documentdb-collection-index-transformation-progress"), Some("100"));
     assert_eq!(read.header("x-ms-session-token"), None, "containers take no part in sessions");
     assert!(read.string("_self").ends_with(&format!("colls/{}/", read.string("_rid"))));
     assert_eq!(read.string("_docs"), "docs/");
@@ -153,6 +152,45 @@ async fn quota_and_statistics_are_exact_and_leave_out_the_dead_t18() {
 }
 
 #[tokio::test]
+async fn quota_usage_and_index_progress_are_in_answers_to_requests_for_them() {
+    const NAMES: [&str; 3] = [
+        "x-ms-resource-quota",
+        "x-ms-resource-usage",
+        "x-ms-documentdb-collection-index-transformation-progress",
+    ];
+    let server = Server::with_container("").await;
+    let (container, docs) = ("/dbs/db/colls/c", "/dbs/db/colls/c/docs");
+    let (item, script) = (r#"{"id":"1","pk":"a"}"#, r#"{"id":"s","body":"f"}"#);
+    let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;
+    let definition = |id: &str| format!(r#"{{"id":"{id}",{key}}}"#);
+    let requests = || {
+        [
+            (server.post("/dbs/db/colls", &definition("d")), true),
+            (server.get(container), true),
+            (server.put(container, &definition("c")), true),
+            (server.post(docs, item).key("a"), false),
+            (server.get(&format!("{docs}/1")).key("a"), false),
+            (server.put(&format!("{docs}/1"), item).key("a"), false),
+            (server.delete(&format!("{docs}/1")).key("a"), false),
+            (server.post(&format!("{container}/sprocs"), script), false),
+            (server.get(&format!("{container}/sprocs/s")), false),
+            (server.put(&format!("{container}/sprocs/s"), script), false),
+            (server.delete(&format!("{container}/sprocs/s")), false),
+            (server.delete("/dbs/db/colls/d"), false),
+        ]
+    };
+    for (request, _) in requests() {
+        let reply = request.send().await;
+        assert!(reply.status < 300 && NAMES.iter().all(|name| reply.header(name).is_none()), "{reply:?}");
+    }
+    for (number, (request, is_container)) in requests().into_iter().enumerate().take(11) {
+        let reply = request.header("x-ms-documentdb-populatequotainfo", "True").send().await;
+        assert!(reply.status < 300, "{reply:?}");
+        assert_eq!(NAMES.map(|name| reply.header(name).is_some()), [true, true, is_container], "{number}");
+    }
+}
+
+#[tokio::test]
 async fn a_recreated_container_is_not_the_one_the_client_means() {
     let server = Server::with_container("").await;
     let rid = server.get("/dbs/db/colls/c").send().await.string("_rid");
@@ -220,10 +258,81 @@ async fn what_a_new_container_cannot_have_is_refused_in_the_words_of_the_service
         ("Geography", r#""types":["Point"],"boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}"#),
         ("Geometry", r#""types":["Point"],"boundingBox":{"xmin":1,"ymin":0,"xmax":1,"ymax":1}"#),
         ("Geography", r#""types":[]"#),
+        ("Geography", r#""boundingBox":null"#),
     ] {
         let members = format!(
             r#""geospatialConfig":{{"type":"{surface}"}},"indexingPolicy":{{"spatialIndexes":[{{"path":"/loc/*",{index}}}]}}"#
         );
         server.create_container("x", &members).await.expect_error(400, 0, "BadRequest");
     }
+}
+
+#[tokio::test]
+async fn properties_that_are_not_known_come_back_and_misspelled_ones_are_named() {
+    let server = Server::with_container(r#""schemaPolicy":{"version":1},"next":[true]"#).await;
+    let path = "/dbs/db/colls/c";
+    let read = server.get(path).send().await.expect_status(200);
+    assert_eq!(read.member("schemaPolicy").to_json(), r#"{"version":1}"#);
+    assert_eq!(read.member("next").to_json(), "[true]");
+    // A client writes back what it has read.
+    let changed = read.text().replace("[true]", "[false]");
+    let replaced = server.put(path, &changed).send().await.expect_status(200);
+    assert_eq!(
+        (replaced.member("next").to_json(), replaced.member("schemaPolicy")),
+        ("[false]".to_owned(), read.member("schemaPolicy"))
+    );
+    let refused = server.create_container("x", r#""defaultTTL":5"#).await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("the property 'defaultTtl' is spelled so"), "{}", refused.message());
+    let policy = r#""clientEncryptionPolicy":{"policyFormatVersion":1,"includedPaths":[{"path":"/p","clientEncryptionKeyId":"k"}]}"#;
+    let refused = server.create_container("x", policy).await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("client encryption key"), "{}", refused.message());
+}
+
+#[tokio::test]
+async fn a_property_to_count_from_needs_a_default_ttl() {
+    let server = Server::with_container("").await;
+    let refused = server.create_container("x", r#""ttlPropertyPath":"/at""#).await;
+    let message = refused.expect_error(400, 0, "BadRequest").message();
+    assert!(message.contains("'ttlPropertyPath' requires 'defaultTtl'"), "{message}");
+    server.create_container("x", r#""ttlPropertyPath":"/at","defaultTtl":-1"#).await.expect_status(201);
+    // Expiry can be turned off there like everywhere (T12).
+    let off = r#"{"id":"x","partitionKey":{"paths":["/pk"],"version":2},"ttlPropertyPath":"/at"}"#;
+    let off = server.put("/dbs/db/colls/x", off).send().await.expect_status(200);
+    assert_eq!((off.member("defaultTtl"), off.string("ttlPropertyPath")), (Value::Null, "/at".to_owned()));
+}
+
+#[tokio::test]
+async fn a_client_of_before_partition_keys_creates_and_uses_a_container_without_one() {
+    let server = Server::start().await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    let (path, docs) = ("/dbs/db/colls/c", "/dbs/db/colls/c/docs");
+    server.post("/dbs/db/colls", r#"{"id":"c"}"#).send().await.expect_error(400, 0, "BadRequest");
+    let old = |request: crate::client::Request| request.header("x-ms-version", "2018-09-17");
+    let new = |request: crate::client::Request| request.header("x-ms-version", "2018-12-31");
+    new(server.post("/dbs/db/colls", r#"{"id":"c"}"#)).send().await.expect_error(400, 0, "BadRequest");
+    let created = old(server.post("/dbs/db/colls", r#"{"id":"c"}"#)).send().await.expect_status(201);
+    assert_eq!(
+        created.member("partitionKey").to_json(),
+        r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#
+    );
+    // Without a key, as its clients know it, and with the key "none" of later ones.
+    let item = r#"{"id":"1"}"#;
+    old(server.post(docs, item)).send().await.expect_status(201);
+    let none = |request: crate::client::Request| request.header("x-ms-documentdb-partitionkey", "[]");
+    none(server.get(&format!("{docs}/1"))).send().await.expect_status(200);
+    old(server.get(&format!("{docs}/1"))).send().await.expect_status(200);
+    let patch = r#"[{"op":"set","path":"/n","value":1}]"#;
+    old(server.patch(&format!("{docs}/1"), patch)).send().await.expect_status(200);
+    // A later client may add items that have a key: they are others.
+    let keyed = r#"{"id":"1","_partitionKey":"a"}"#;
+    server.post(docs, keyed).key("a").send().await.expect_status(201);
+    let listed = none(server.get(docs)).send().await.expect_status(200);
+    assert_eq!(listed.member("_count"), Value::Int(1));
+    let query = server.post(docs, r#"{"query":"SELECT VALUE c.n FROM c WHERE c.id = '1'"}"#);
+    let found = old(query.header("content-type", "application/query+json")).send().await.expect_status(200);
+    assert_eq!(found.member("Documents").to_json(), "[1]");
+    let replaced = old(server.put(path, r#"{"id":"c","defaultTtl":5}"#)).send().await.expect_status(200);
+    assert_eq!(replaced.member("defaultTtl"), Value::Int(5));
+    old(server.delete(&format!("{docs}/1"))).send().await.expect_status(204);
+    server.get(&format!("{docs}/1")).key("a").send().await.expect_status(200);
 }

@@ -96,6 +96,11 @@ async fn conditions_are_kept() {
     server.get(path).key("a").header("if-none-match", &old).send().await.expect_status(200);
     let missing = server.put("/dbs/db/colls/c/docs/2", r#"{"id":"2","pk":"a"}"#).key("a");
     missing.header("if-match", &old).send().await.expect_error(404, 0, "NotFound");
+    // An upsert creates what is not there, and has no version to compare with.
+    let first = server.post(DOCS, r#"{"id":"2","pk":"a"}"#).key("a").upsert();
+    first.header("if-match", &old).send().await.expect_status(201);
+    let second = server.post(DOCS, r#"{"id":"2","pk":"a"}"#).key("a").upsert();
+    second.header("if-match", &old).send().await.expect_error(412, 0, "PreconditionFailed");
     let condition = |filter: &str| {
         let body =
             format!(r#"{{"condition":"{filter}","operations":[{{"op":"set","path":"/x","value":1}}]}}"#);
@@ -122,12 +127,47 @@ async fn minimal_answers_leave_the_item_out_of_writes_only() {
 }
 
 #[tokio::test]
+async fn links_are_left_out_where_the_client_wants_none() {
+    let server = Server::with_container("").await;
+    let item = "/dbs/db/colls/c/docs/1";
+    let body = r#"{"id":"1","pk":"a"}"#;
+    let without = |request: crate::client::Request| {
+        request.key("a").header("x-ms-exclude-system-properties", "True").send()
+    };
+    without(server.post(DOCS, body).header("prefer", "return=minimal")).await.expect_status(201);
+    for reply in [without(server.put(item, body)).await, without(server.get(item)).await] {
+        let shown = reply.expect_status(200).json();
+        let members: Vec<&str> = shown.as_object().unwrap().iter().map(|(name, _)| name).collect();
+        assert_eq!(members, ["id", "pk", "_rid", "_etag", "_ts"]);
+    }
+    let refused = server.delete(item).key("a").header("x-ms-exclude-system-properties", "maybe").send().await;
+    refused.expect_error(400, 0, "BadRequest");
+    server.read("a", "1").await.expect_status(200);
+}
+
+#[tokio::test]
+async fn control_characters_in_strings_are_escaped_or_refused() {
+    let server = Server::with_container("").await;
+    for (raw, escaped) in [("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")] {
+        let body = |text: &str| format!(r#"{{"id":"1","pk":"a","text":"x{text}y"}}"#);
+        let refused = server.create("a", &body(raw)).await.expect_error(400, 0, "BadRequest");
+        assert!(refused.message().contains("control character"), "{}", refused.message());
+        let kept = server.post(DOCS, &body(escaped)).key("a").upsert().send().await;
+        assert_eq!(kept.string("text"), format!("x{raw}y"));
+    }
+}
+
+#[tokio::test]
 async fn partition_keys_must_fit() {
     let server = Server::with_container("").await;
     let body = r#"{"id":"1","pk":"a"}"#;
     let wrong = server.create("b", body).await.expect_error(400, 1001, "BadRequest");
     assert!(wrong.message().contains("Partition key provided either doesn't correspond to definition"));
     server.post(DOCS, body).send().await.expect_status(201);
+    // Whether there is an item comes first: under the key of the request there may be none to replace.
+    let put = |key: &str| server.put("/dbs/db/colls/c/docs/1", r#"{"id":"1","pk":"b"}"#).key(key).send();
+    put("a").await.expect_error(400, 1001, "BadRequest");
+    put("none").await.expect_error(404, 0, "NotFound");
     server.get("/dbs/db/colls/c/docs/1").send().await.expect_error(400, 0, "BadRequest");
     server.delete("/dbs/db/colls/c/docs/1").send().await.expect_error(400, 0, "BadRequest");
     let two = server.get("/dbs/db/colls/c/docs/1").header("x-ms-documentdb-partitionkey", r#"["a","b"]"#);

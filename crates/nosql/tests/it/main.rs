@@ -17,6 +17,7 @@ mod countings;
 mod direct;
 mod durations;
 mod evidence;
+mod forms;
 mod hierarchical_keys;
 mod hostile;
 mod http2;

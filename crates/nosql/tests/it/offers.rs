@@ -43,6 +43,9 @@ async fn a_containers_offer_is_found_by_its_link_and_by_its_id() {
         server.put(&path, &body).send().await.expect_error(400, 0, "BadRequest");
     }
     server.put(&path, "{}").send().await.expect_error(400, 0, "BadRequest");
+    let mixed_up = changed.replace(&format!("\"_rid\":\"{id}\""), "\"_rid\":\"other\"");
+    let mixed_up = server.put(&path, &mixed_up).send().await.expect_error(400, 0, "BadRequest");
+    assert!(mixed_up.message().contains("the request is for the offer"), "{}", mixed_up.message());
     server.get("/offers/none").send().await.expect_error(404, 0, "NotFound");
 }
 
@@ -61,6 +64,16 @@ async fn an_offer_is_replaced_on_condition() {
     put(&member("_etag"), 600).await.expect_status(200);
     put(&member("_etag"), 700).await.expect_error(412, 0, "PreconditionFailed");
     put("*", 800).await.expect_status(200);
+    // A performance level is kept as it is given, and counts for nothing.
+    let typed = |level: &str| {
+        let body = offer.to_json().replace("\"Invalid\"", level).replace(":400", ":800");
+        server.put(&path, &body).send()
+    };
+    assert_eq!(typed("\"S2\"").await.expect_status(200).string("offerType"), "S2");
+    let silent = offer.to_json().replace("\"offerType\":\"Invalid\",", "").replace(":400", ":800");
+    assert_eq!(server.put(&path, &silent).send().await.expect_status(200).string("offerType"), "S2");
+    typed("\"S9\"").await.expect_error(400, 0, "BadRequest");
+    typed("7").await.expect_error(400, 0, "BadRequest");
     assert_eq!(figure(&server.get(&path).send().await.json(), "offerThroughput"), Some(800));
 }
 
@@ -73,14 +86,24 @@ async fn autoscale_and_defaults() {
     let offer = offer_of(&server, &created.string("_self")).await.unwrap();
     let settings = offer.get("content").and_then(|content| content.get("offerAutopilotSettings")).unwrap();
     assert_eq!(settings.get("maxThroughput").and_then(Value::as_i64), Some(4000));
+    assert!(settings.get("autoUpgradePolicy").is_some());
+    let fixed = server.post("/dbs", r#"{"id":"fixed"}"#);
+    let fixed =
+        fixed.header("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":4000}"#).send().await;
+    let offer = offer_of(&server, &fixed.expect_status(201).string("_self")).await.unwrap();
+    let settings = offer.get("content").and_then(|content| content.get("offerAutopilotSettings")).unwrap();
+    assert_eq!(settings.get("autoUpgradePolicy"), None, "what raises itself by nothing has no policy");
     let shared = server.create_container("shared", "").await.expect_status(201);
     assert!(
         offer_of(&server, &shared.string("_self")).await.is_none(),
         "it shares its database's throughput"
     );
+    assert_eq!(shared.header("x-ms-share-throughput"), Some("true"));
     server.post("/dbs", r#"{"id":"plain"}"#).send().await.expect_status(201);
     let own = server.post("/dbs/plain/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).send().await;
-    let offer = offer_of(&server, &own.expect_status(201).string("_self")).await.unwrap();
+    let own = own.expect_status(201);
+    assert_eq!(own.header("x-ms-share-throughput"), None);
+    let offer = offer_of(&server, &own.string("_self")).await.unwrap();
     assert_eq!(figure(&offer, "offerThroughput"), Some(400));
     for (name, value) in [
         ("x-ms-offer-throughput", "100"),

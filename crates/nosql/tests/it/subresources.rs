@@ -7,7 +7,7 @@ async fn definitions_are_kept_replaced_queried_and_deleted() {
     let server = Server::with_container("").await;
     for (path, envelope, extra) in [
         ("/dbs/db/users", "Users", ""),
-        ("/dbs/db/colls/c/sprocs", "StoredProcedures", r#","body":"function () {}""#),
+        ("/dbs/db/colls/c/sprocs", "StoredProcedures", r#","body":"function () {}","later":{"a":[1]}"#),
         ("/dbs/db/colls/c/udfs", "UserDefinedFunctions", r#","body":"function () {}""#),
         (
             "/dbs/db/colls/c/triggers",
@@ -30,8 +30,19 @@ async fn definitions_are_kept_replaced_queried_and_deleted() {
         let found = query.header("content-type", "application/query+json").send().await;
         assert_eq!(found.expect_status(200).ids(envelope), ["two"]);
         let one = format!("{path}/one");
+        // Scripts belong to the container's session, as its items do.
+        for reply in [&created, &server.get(&one).send().await] {
+            let token = reply.header("x-ms-session-token");
+            assert_eq!(
+                token.is_some_and(|token| token.starts_with("0:-1#")),
+                envelope != "Users",
+                "{reply:?}"
+            );
+        }
         let renamed = server.put(&one, &body("three")).send().await.expect_status(200);
         assert_eq!(renamed.string("id"), "three");
+        let is_kept = renamed.member("later").to_json() == r#"{"a":[1]}"#;
+        assert_eq!(is_kept, envelope == "StoredProcedures", "what is not known is kept: {renamed:?}");
         server.get(&one).send().await.expect_error(404, 0, "NotFound");
         server.get(&format!("{path}/three")).send().await.expect_status(200);
         server.delete(&format!("{path}/three")).send().await.expect_status(204);

@@ -283,6 +283,10 @@ mod tests {
             score(r#""swim lake boat tree", ["swim"], 10, 20, [2]"#)
                 < score(r#""swim lake", ["swim"], 10, 20, [2]"#)
         );
+        // Stop words do not make a text longer.
+        let (plain, padded) =
+            (r#""swim lake", ["swim"], 10, 20, [2]"#, r#""to swim in the lake", ["swim"], 10, 20, [2]"#);
+        assert!((score(plain) - score(padded)).abs() < 1e-12);
         assert!(
             score(r#""swim lake", ["swim", "lake"], 10, 20, [2, 2]"#)
                 > score(r#""swim lake", ["swim"], 10, 20, [2]"#)

@@ -5,7 +5,7 @@ use document::Value;
 use super::Resolver;
 use super::call::is_distance;
 use super::query::FromScope;
-use super::tree::is_path;
+use super::tree::{as_path, is_path};
 use crate::error::Code;
 use crate::functions;
 use crate::logical::{Expression, Order, Projection, Query, Score, ScoreKind, SortKey};
@@ -154,6 +154,11 @@ impl Resolver<'_> {
             let Expression::Call(_, arguments) = &distance else { return None };
             let larger_is_better = larger_is_better(arguments);
             ScoreKind::Vector { distance, larger_is_better }
+        } else if name.text.eq_ignore_ascii_case("RRF") {
+            // A rank is fused of scores, and a rank is none.
+            let message = format!("'{}' is not a recognized built-in function name.", name.text);
+            self.report("SC2005", name.span, message);
+            return None;
         } else {
             if functions::find(&name.text, self.dialect.surface).is_some() {
                 self.no_score(node.span)
@@ -169,11 +174,14 @@ impl Resolver<'_> {
     fn full_text(&mut self, arguments: &[Node]) -> Option<ScoreKind> {
         let (text, keywords) = arguments.split_first()?;
         let span = text.span;
-        if !is_path(text) {
-            let message = "The first argument of FullTextScore must be a path.".to_owned();
-            self.report("SC9002", text.span, message);
-        }
-        let text = self.expression(text);
+        let text = match as_path(text) {
+            Some(path) => self.expression(&path),
+            None => {
+                let message = "The first argument of FullTextScore must be a path.".to_owned();
+                self.report("SC9002", text.span, message);
+                self.expression(text)
+            }
+        };
         let mut texts = Vec::new();
         for keyword in keywords {
             match self.expression(keyword) {

@@ -1,5 +1,7 @@
 //! Walks over the tree of the text.
 
+use std::borrow::Cow;
+
 use super::call::aggregate_kind;
 use crate::syntax::ast::{Node, NodeKind, Step};
 
@@ -97,4 +99,31 @@ pub(super) fn is_path(node: &Node) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns the path that an expression stands for: itself, or for `{"t": c.text}.t` the member, `c.text`.
+pub(super) fn as_path(node: &Node) -> Option<Cow<'_, Node>> {
+    if is_path(node) {
+        return Some(Cow::Borrowed(node));
+    }
+    let NodeKind::Path { base, steps } = &node.kind else { return None };
+    let NodeKind::Object(members) = &base.kind else { return None };
+    let (first, rest) = steps.split_first()?;
+    let name = match first {
+        Step::Dot(name) => name.text.as_str(),
+        Step::Index(Node { kind: NodeKind::Literal(name), .. }) => name.as_str()?,
+        Step::Index(_) => return None,
+    };
+    let (_, member) = members.iter().rfind(|(known, _)| known.text == name)?;
+    if rest.is_empty() {
+        return as_path(member);
+    }
+    let kind = match &member.kind {
+        NodeKind::Path { base, steps } => {
+            NodeKind::Path { base: base.clone(), steps: steps.iter().chain(rest).cloned().collect() }
+        }
+        _ => NodeKind::Path { base: Box::new(member.clone()), steps: rest.to_vec() },
+    };
+    let path = Node { kind, span: node.span };
+    as_path(&path).map(|path| Cow::Owned(path.into_owned()))
 }

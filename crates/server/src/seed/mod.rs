@@ -93,10 +93,12 @@ fn container(node: &Node<'_>) -> Result<SeedContainer> {
         definition.as_object_mut().and_then(|members| members.remove(beside));
     }
     let items = node.list("items")?;
+    let definition = ContainerDefinition::from_value(&definition).map_err(|error| node.wrong(error))?;
+    definition.check_known().map_err(|error| node.wrong(error))?;
     let item = |item: &Node<'_>| Document::from_value(item.value).map_err(|error| item.wrong(error));
     Ok(SeedContainer {
         path: node.path.clone(),
-        definition: ContainerDefinition::from_value(&definition).map_err(|error| node.wrong(error))?,
+        definition,
         throughput: throughput(node)?,
         items: items.iter().map(item).collect::<Result<_>>()?,
     })
@@ -159,6 +161,10 @@ mod tests {
             (r#"{"databases":{}}"#, "$.databases: it must be a list"),
             (r#"{"databases":[{}]}"#, "$.databases[0]: 'id' is missing"),
             (r#"{"databases":[{"id":1}]}"#, "$.databases[0].id: it must be text"),
+            (
+                r#"{"databases":[{"id":"a","containers":[{"id":"c","partitionKey":{"paths":["/pk"]},"index":{}}]}]}"#,
+                "$.databases[0].containers[0]: One of the specified inputs is invalid: a container has no property 'index'.",
+            ),
             (r#"{"databases":[{"id":"a","throughput":5}]}"#, "$.databases[0].throughput: The throughput 5"),
             (
                 r#"{"databases":[{"id":"a","throughput":"x"}]}"#,

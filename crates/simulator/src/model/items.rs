@@ -168,9 +168,6 @@ impl Model {
                 }
             };
         }
-        if matches!(guard, Guard::Match(_) | Guard::Exists) {
-            return Answer::NotFound;
-        }
         let container = &self.containers[name];
         let same_id = |item: &Item| item.body.key == body.key && item.body.id == body.id;
         if container.items.iter().any(|item| same_id(item) && self.is_withheld(container, item)) {

@@ -8,13 +8,28 @@ use super::{Entry, Given};
 use crate::protocol::error::Error;
 
 pub(super) fn parse(body: &[u8], surface: Surface) -> Result<Vec<Result<Entry, Error>>, Error> {
-    let body = Document::decode_body(body)?;
-    let list = body
-        .root()
-        .as_array()
-        .ok_or_else(|| Error::BadRequest("A batch request must be a JSON array of operations.".to_owned()))?;
+    let decoded = Document::decode_body(body).map_err(|error| no_operations(body, &error))?;
+    let root = decoded.root();
+    let list = root.as_array().ok_or_else(|| {
+        let found = root.type_name();
+        Error::BadRequest(format!(
+            "A batch request must be a JSON array of operations, this is of type {found}."
+        ))
+    })?;
     engine::check_batch_size(list.len())?;
     Ok(list.iter().map(|value| given(value)?.entry(surface)).collect())
+}
+
+/// Returns the error for a body of neither form: it says what came.
+fn no_operations(body: &[u8], error: &document::Error) -> Error {
+    let found = match body.first() {
+        None => "is empty".to_owned(),
+        Some(byte) => format!("begins with the byte {byte:#04x} ({error})"),
+    };
+    Error::BadRequest(format!(
+        "The body of a batch or bulk request must be a JSON array of operations, or HybridRow, whose first byte is 0x81. \
+         This one {found}."
+    ))
 }
 
 fn given(value: ValueRef<'_>) -> Result<Given<'_>, Error> {

@@ -104,7 +104,9 @@ mod tests {
     fn the_whole_request_is_refused_for_its_shape_only() {
         for (body, part) in [
             ("[]", "has no operations"),
-            ("{}", "JSON array"),
+            ("{}", "JSON array of operations, this is of type object"),
+            ("", "This one is empty"),
+            ("x", "or HybridRow, whose first byte is 0x81. This one begins with the byte 0x78 (invalid JSON"),
             (
                 &format!("[{}]", vec!["{}"; 101].join(",")),
                 "more operations than what is supported. It has 101",

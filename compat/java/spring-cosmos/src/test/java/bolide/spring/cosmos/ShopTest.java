@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import bolide.support.ExpectedFailure;
 import bolide.support.Server;
 import bolide.support.TrustStores;
 import com.azure.cosmos.models.PartitionKey;
@@ -131,7 +130,6 @@ class ShopTest {
     }
 
     @Test
-    @ExpectedFailure("Spring saves a new item by an upsert with If-Match, which creates in the service, and is answered with 404 here")
     void aNoteIsSavedTheFirstTime() {
         Notes notes = application.getBean(Notes.class);
         notes.save(new Note("new", "text"));
