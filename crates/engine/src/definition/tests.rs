@@ -425,7 +425,7 @@ fn properties_that_are_not_known_are_kept_in_their_order_behind_the_others() {
     let text = value.to_json();
     let kept = r#""clientEncryptionPolicy":{"includedPaths":[]},"zeta":"","schemaPolicy":{"a":[1,null]},"alpha":1.5}"#;
     assert!(text.ends_with(kept), "{text}");
-    // A replacement says all of them anew.
+    // A replacement says all of them again.
     let mut next = read(r#""beta":2"#).unwrap();
     next.keep_what_clients_leave_out(&definition);
     assert!(next.to_value().to_json().ends_with(r#""geospatialConfig":{"type":"Geography"},"beta":2}"#));

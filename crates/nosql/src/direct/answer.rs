@@ -116,6 +116,7 @@ fn tokens<'a>(fields: &'a Fields, owner: Option<&'a Cow<'a, str>>, master_lsn: u
             Field::ContentType
             | Field::OwnerPath
             | Field::MinThroughput
+            | Field::ShareThroughput
             | Field::ReplacePending
             | Field::TtlRemaining
             | Field::BackupSequence

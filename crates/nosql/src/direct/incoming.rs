@@ -108,10 +108,10 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         if count > 0 {
             return Ok(());
         }
-        match self.bytes.is_empty() {
-            true => Err(Ended::Finished),
-            false => Err(Ended::Io(io::ErrorKind::UnexpectedEof.into())),
+        if self.bytes.is_empty() {
+            return Err(Ended::Finished);
         }
+        Err(Ended::Io(io::ErrorKind::UnexpectedEof.into()))
     }
 }
 

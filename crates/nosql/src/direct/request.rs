@@ -91,7 +91,7 @@ mod tests {
     fn read(
         resource: ResourceType,
         operation: OperationType,
-        tokens: RequestTokens<'_>,
+        tokens: &RequestTokens<'_>,
     ) -> Result<Head, Error> {
         let frame = RequestHead {
             frame_bytes: 24,
@@ -103,12 +103,12 @@ mod tests {
             database_name: Some("d"),
             collection_name: Some("c"),
             document_name: Some("i"),
-            ..tokens
+            ..*tokens
         };
         head(&frame, &names, Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true })
     }
 
-    fn of_item(operation: OperationType, tokens: RequestTokens<'_>) -> Head {
+    fn of_item(operation: OperationType, tokens: &RequestTokens<'_>) -> Head {
         read(ResourceType::Document, operation, tokens).unwrap()
     }
 
@@ -125,7 +125,7 @@ mod tests {
             (OperationType::Patch, &if_match),
             (OperationType::Delete, &if_match),
         ] {
-            assert_eq!(&of_item(operation, tokens).precondition(), expected, "{operation}");
+            assert_eq!(&of_item(operation, &tokens).precondition(), expected, "{operation}");
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
             remaining_time_ms: Some(1500),
             ..RequestTokens::default()
         };
-        let head = of_item(OperationType::Query, tokens);
+        let head = of_item(OperationType::Query, &tokens);
         assert_eq!(head.partition_key().unwrap().unwrap().to_json(), "[\"k\"]");
         assert!(head.page().is_ok() && head.check_hints().is_ok());
         assert_eq!((head.intended_rid(), head.range_id()), (Some("AAAAAYAAAAE="), Some("3")));
@@ -158,27 +158,27 @@ mod tests {
     #[test]
     fn a_feed_without_a_range_is_that_of_the_address_it_was_sent_to() {
         let feed = RequestTokens { replica_path: Some("/3/1p"), ..RequestTokens::default() };
-        let of = |operation, tokens: RequestTokens<'static>| {
+        let of = |operation, tokens: &RequestTokens<'static>| {
             let frame = RequestHead {
                 frame_bytes: 24,
                 resource_number: ResourceType::Document.number(),
                 operation_number: OperationType::number(operation),
                 activity_id: ActivityId::default(),
             };
-            let names = RequestTokens { database_name: Some("d"), collection_name: Some("c"), ..tokens };
+            let names = RequestTokens { database_name: Some("d"), collection_name: Some("c"), ..*tokens };
             let channel = Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true };
             head(&frame, &names, channel).unwrap().range_id().map(str::to_owned)
         };
-        assert_eq!(of(OperationType::ReadFeed, feed).as_deref(), Some("3"));
-        assert_eq!(of(OperationType::Query, feed).as_deref(), Some("3"));
+        assert_eq!(of(OperationType::ReadFeed, &feed).as_deref(), Some("3"));
+        assert_eq!(of(OperationType::Query, &feed).as_deref(), Some("3"));
         let named = RequestTokens { partition_key_range_id: Some("1"), ..feed };
-        assert_eq!(of(OperationType::Query, named).as_deref(), Some("1"));
+        assert_eq!(of(OperationType::Query, &named).as_deref(), Some("1"));
         let keyed = RequestTokens { partition_key: Some("[1]"), ..feed };
-        assert_eq!(of(OperationType::Query, keyed), None);
-        assert_eq!(of(OperationType::Create, feed), None);
+        assert_eq!(of(OperationType::Query, &keyed), None);
+        assert_eq!(of(OperationType::Create, &feed), None);
         for path in ["M/1p", "/apps/x/services/y", ""] {
             assert_eq!(
-                of(OperationType::Query, RequestTokens { replica_path: Some(path), ..feed }),
+                of(OperationType::Query, &RequestTokens { replica_path: Some(path), ..feed }),
                 None,
                 "{path}"
             );
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_token_that_would_change_an_items_life_is_not_ignored() {
         let tokens = RequestTokens { time_to_live_seconds: Some(5), ..RequestTokens::default() };
-        let error = read(ResourceType::Document, OperationType::Create, tokens).unwrap_err();
+        let error = read(ResourceType::Document, OperationType::Create, &tokens).unwrap_err();
         assert!(error.to_string().contains("timeToLiveInSeconds"), "{error}");
     }
 }

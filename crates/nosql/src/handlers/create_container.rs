@@ -17,7 +17,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let mut throughput = call.head.throughput()?;
     let quota = Quota::of(call)?;
     let shared = call.engine().offers().iter().any(|offer| offer.resource == database.self_link());
-    let shares = shared && throughput.is_none();
+    let uses_shared = shared && throughput.is_none();
     if throughput.is_none() && !shared {
         throughput = Some(Throughput::DEFAULT);
     }
@@ -29,7 +29,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         .charged(Charge::CATALOG_WRITE)
         .etag(container.etag())
         .owned_by_database(&name);
-    if shares {
+    if uses_shared {
         reply = reply.with(Field::ShareThroughput, true);
     }
     if quota == Quota::Wanted {

@@ -227,7 +227,7 @@ fn document(host: &str, ranges: &[String]) -> Value {
                 member("protocol", text("rntbd")),
                 member("logicalUri", text(&uri)),
                 member("physcialUri", text(&uri)),
-                member("partitionIndex", text(&format!("{range}@1"))),
+                member("partitionIndex", text(format!("{range}@1"))),
                 member("partitionKeyRangeId", text(range)),
             ])
         })

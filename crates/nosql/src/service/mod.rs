@@ -186,10 +186,10 @@ impl Service {
         admitted: &Admitted,
         body_bytes: usize,
     ) -> Result<Option<Permit<'_>>, Busy> {
-        match admitted.head.is_for_operators() {
-            true => Ok(None),
-            false => self.reserve(admitted.pass.tenant(), admitted.route.work(), body_bytes).await,
+        if admitted.head.is_for_operators() {
+            return Ok(None);
         }
+        self.reserve(admitted.pass.tenant(), admitted.route.work(), body_bytes).await
     }
 
     /// Checks for memory for the answer of queued work, and reserves memory for a body that is large or may become so.

@@ -81,7 +81,7 @@ pub(crate) async fn serve(
 async fn stays_unauthenticated(peer: &Peer) {
     sleep(UNAUTHENTICATED_TIMEOUT).await;
     if peer.tenant().is_some() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -224,10 +224,8 @@ impl Connection {
         };
         let mut owed = self.owed(&frame, turn, held);
         let (decision, has_payload) = self.decide(&frame, &mut owed)?;
-        let payload_bytes = match has_payload {
-            true => self.in_time(incoming.payload_length(DRAIN_BYTES)).await?,
-            false => 0,
-        };
+        let payload_bytes =
+            if has_payload { self.in_time(incoming.payload_length(DRAIN_BYTES)).await? } else { 0 };
         match decision {
             Decision::CarryOut(admitted) if payload_bytes > self.service.body_limit(&admitted) => {
                 let reply = finish(Err(Error::BodyTooLarge), &owed.activity(), None);

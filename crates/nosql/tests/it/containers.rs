@@ -321,8 +321,8 @@ async fn a_client_of_before_partition_keys_creates_and_uses_a_container_without_
     let none = |request: crate::client::Request| request.header("x-ms-documentdb-partitionkey", "[]");
     none(server.get(&format!("{docs}/1"))).send().await.expect_status(200);
     old(server.get(&format!("{docs}/1"))).send().await.expect_status(200);
-    let patch = r#"[{"op":"set","path":"/n","value":1}]"#;
-    old(server.patch(&format!("{docs}/1"), patch)).send().await.expect_status(200);
+    let operations = r#"[{"op":"set","path":"/n","value":1}]"#;
+    old(server.patch(&format!("{docs}/1"), operations)).send().await.expect_status(200);
     // A later client may add items that have a key: they are others.
     let keyed = r#"{"id":"1","_partitionKey":"a"}"#;
     server.post(docs, keyed).key("a").send().await.expect_status(201);

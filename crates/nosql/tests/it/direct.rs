@@ -106,8 +106,8 @@ async fn an_item_lives_its_whole_life_in_direct_mode() {
     let stale = replace.with(|tokens| tokens.match_etag = Some("\"other\""));
     expect(&mut client, &stale, 412).await;
     expect(&mut client, &replace.with(|tokens| tokens.match_etag = Some(&etag)), 200).await;
-    let patch = r#"{"operations":[{"op":"incr","path":"/n","value":5}]}"#;
-    let patched = client.call(&Call::new(Patch, &path).key(r#"["p"]"#).payload(patch)).await.unwrap();
+    let increment = r#"{"operations":[{"op":"incr","path":"/n","value":5}]}"#;
+    let patched = client.call(&Call::new(Patch, &path).key(r#"["p"]"#).payload(increment)).await.unwrap();
     assert_eq!(json(&patched.expect_status(200)).get("n").and_then(Value::as_i64), Some(7));
     let upsert = body("2", "");
     let minimal = Call::new(Upsert, ITEMS).key(r#"["p"]"#).payload(&upsert);
@@ -124,10 +124,10 @@ async fn an_item_lives_its_whole_life_in_direct_mode() {
     );
     let feed = Call::new(ReadFeed, ITEMS).with(|tokens| tokens.partition_key_range_id = Some("0"));
     assert_eq!(expect(&mut client, &feed, 200).await.tokens().item_count, Some(2));
-    let changes = feed.with(|tokens| tokens.a_im = Some("Incremental Feed"));
-    let changed = expect(&mut client, &changes, 200).await;
+    let following = feed.with(|tokens| tokens.a_im = Some("Incremental Feed"));
+    let changed = expect(&mut client, &following, 200).await;
     let at = changed.tokens().etag.unwrap().to_owned();
-    let nothing = client.call(&changes.with(|tokens| tokens.match_etag = Some(&at))).await.unwrap();
+    let nothing = client.call(&following.with(|tokens| tokens.match_etag = Some(&at))).await.unwrap();
     assert_eq!(nothing.expect_status(304).tokens().item_count, Some(0));
 
     let batch = r#"[{"operationType":"Create","resourceBody":{"id":"3","pk":"p"}},{"operationType":"Delete","id":"2"}]"#;
@@ -448,7 +448,7 @@ async fn addresses_are_those_of_this_server_for_every_way_to_sign() {
         let reply = Reply::parse(&answer);
         match expected {
             Some(expected) => {
-                assert!(reply.expect_status(200).text().contains(&format!("rntbd://{expected}/M/1p/")))
+                assert!(reply.expect_status(200).text().contains(&format!("rntbd://{expected}/M/1p/")));
             }
             None => assert!(reply.expect_status(400).message().contains("IPv6")),
         }

@@ -174,13 +174,12 @@ impl Resolver<'_> {
     fn full_text(&mut self, arguments: &[Node]) -> Option<ScoreKind> {
         let (text, keywords) = arguments.split_first()?;
         let span = text.span;
-        let text = match as_path(text) {
-            Some(path) => self.expression(&path),
-            None => {
-                let message = "The first argument of FullTextScore must be a path.".to_owned();
-                self.report("SC9002", text.span, message);
-                self.expression(text)
-            }
+        let text = if let Some(path) = as_path(text) {
+            self.expression(&path)
+        } else {
+            let message = "The first argument of FullTextScore must be a path.".to_owned();
+            self.report("SC9002", text.span, message);
+            self.expression(text)
         };
         let mut texts = Vec::new();
         for keyword in keywords {

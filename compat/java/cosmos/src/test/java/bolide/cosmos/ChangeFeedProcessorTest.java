@@ -236,6 +236,9 @@ class ChangeFeedProcessorTest {
         awaitAll(seen, write(container, "a", 1, mode));
         Waiting.until("no lag is left", Processors.TIMEOUT, () -> lag(processor) == 0);
         processor.stop().block(Processors.TIMEOUT);
+        // What is written before the leases are given back may still be taken.
+        Waiting.until("the leases are given back", Processors.TIMEOUT, () -> processor.getCurrentState().block(Processors.TIMEOUT)
+            .stream().allMatch(lease -> lease.getHostName() == null));
         seen.clear();
         return processor;
     }
