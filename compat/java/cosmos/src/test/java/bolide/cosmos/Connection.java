@@ -1,4 +1,5 @@
 // How the suite connects to the server: in direct mode, the client's default, and through the gateway.
+
 package bolide.cosmos;
 
 import com.azure.cosmos.CosmosClientBuilder;
