@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release -- SERVER compare OPTIONS           everything, into a report: `cargo xtask bench` does it
 //! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
+//! cargo run --release -- SERVER direct [rounds]           direct mode beside REST
 //! cargo run --release -- SERVER grow [items]              costs, memory, disk and starts from 10,000 items up
 //! cargo run --release -- SERVER storm [items] [seconds]   many items expire in one instant under users
 //! cargo run --release -- SERVER steady [seconds] [ttl]    items expire as fast as they are inserted
@@ -15,6 +16,7 @@
 
 mod compare;
 mod cost;
+mod direct;
 mod grow;
 mod load;
 mod purge;
@@ -27,7 +29,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use bolide_bench::steady::{Plan, steady};
 
-const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | grow [items] | \
+const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | direct [rounds] | grow [items] | \
      storm [items] [seconds] | steady [seconds] [ttl] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
@@ -38,6 +40,7 @@ fn main() -> Result<()> {
     match scenario.as_str() {
         "compare" => compare::run(server, &arguments[2..]),
         "cost" => cost::run(server, &arguments[2..]),
+        "direct" => direct::run(server, number(2, 3)?),
         "grow" => grow::run(server, number(2, 1_000_000)?).map(drop),
         "storm" => purge::storm(server, number(2, 1_000_000)?, Duration::from_secs(number(3, 30)?)).map(drop),
         "steady" => steady(server, Plan::new(number(2, 300)?, number(3, 20)?)),

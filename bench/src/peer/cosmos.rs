@@ -59,7 +59,7 @@ impl Peer for CosmosServer {
     }
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(RestConnection::connect(&self.address, set, Dialect::Text)?))
+        Ok(Box::new(RestConnection::connect(&self.address, None, set, Dialect::Text)?))
     }
 
     fn cpu_seconds(&self) -> Result<f64> {

@@ -69,7 +69,7 @@ impl Peer for Floor {
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
         Ok(match self.of {
-            Loop::Http => Box::new(RestConnection::connect(&self.address, set, Dialect::Header)?),
+            Loop::Http => Box::new(RestConnection::connect(&self.address, None, set, Dialect::Header)?),
             Loop::Wire => Box::new(WireConnection::connect(&self.address, set)?),
         })
     }

@@ -1,32 +1,31 @@
 //! HTTP/1.1 over one kept connection, with as little work as the protocol allows.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+
+use super::socket::{Socket, Trust};
 
 const READ_BYTES: usize = 64 << 10;
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 pub(super) struct Http {
-    stream: TcpStream,
+    stream: Socket,
     /// The whole of the last answer.
     answer: Vec<u8>,
     head_end: usize,
 }
 
 impl Http {
-    pub(super) fn connect(address: &str) -> Result<Http> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+    pub(super) fn connect(address: &str, trust: Option<&Trust>) -> Result<Http> {
+        let stream = Socket::connect(address, trust)?;
         Ok(Http { stream, answer: Vec::with_capacity(READ_BYTES), head_end: 0 })
     }
 
     /// Sends a whole request and reads the whole answer; returns its status.
     pub(super) fn exchange(&mut self, request: &[u8]) -> Result<u16> {
         self.stream.write_all(request)?;
+        self.stream.flush()?;
         self.answer.clear();
         self.head_end = loop {
             let searched = self.answer.len().saturating_sub(3);

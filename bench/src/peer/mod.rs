@@ -1,17 +1,20 @@
 //! The peers of the generator: one trait for the process, one for a connection, one file for each protocol.
 
 mod cosmos;
+mod direct;
 mod floor;
 mod http;
 mod postgres;
 mod process;
 mod redis;
 mod rest;
+mod socket;
 mod wire;
 
 use anyhow::Result;
 
 pub use cosmos::CosmosServer;
+pub use direct::{BolideDirect, DirectConnection};
 pub use floor::{Floor, Loop};
 pub use postgres::Postgres;
 pub use redis::Redis;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::http::{Http, find};
+use super::socket::{Trust, trust_in};
 use super::{About, Connection, Peer};
 use crate::client::{Server, date, sign_link};
 use crate::documents::{DataSet, Fields, partition};
@@ -37,6 +38,8 @@ impl Indexing {
 pub struct BolideRest {
     server: Arc<Server>,
     indexing: Indexing,
+    /// Set if its connections are inside TLS.
+    trust: Option<Trust>,
     about: About,
 }
 
@@ -51,7 +54,14 @@ impl BolideRest {
             settings: format!("default settings; signed requests; {paths}"),
             durability: "synced to disk, in group commits".to_owned(),
         };
-        Ok(BolideRest { server, indexing, about })
+        Ok(BolideRest { server, indexing, trust: None, about })
+    }
+
+    /// The same inside TLS, as the SDKs that insist on it.
+    pub fn inside_tls(self) -> Result<BolideRest> {
+        let trust = Some(trust_in(self.server.directory())?);
+        let settings = format!("{}; inside TLS", self.about.settings);
+        Ok(BolideRest { trust, about: About { settings, ..self.about }, ..self })
     }
 }
 
@@ -62,6 +72,7 @@ pub(super) fn version(binary: &Path) -> Result<String> {
 impl Peer for BolideRest {
     fn name(&self) -> &str {
         match self.indexing {
+            Indexing::EveryPath if self.trust.is_some() => "bolide rest, tls",
             Indexing::EveryPath => "bolide rest",
             Indexing::OnePath => "bolide rest, one path",
         }
@@ -81,7 +92,12 @@ impl Peer for BolideRest {
     }
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(RestConnection::connect(&self.server.address, set, Dialect::Header)?))
+        Ok(Box::new(RestConnection::connect(
+            &self.server.address,
+            self.trust.as_ref(),
+            set,
+            Dialect::Header,
+        )?))
     }
 
     fn cpu_seconds(&self) -> Result<f64> {
@@ -99,7 +115,7 @@ impl Peer for BolideRest {
 
 /// Makes the database, unless it is there, and a container in which items may have a time to live.
 pub(super) fn prepare(address: &str, set: &DataSet, more: &str) -> Result<()> {
-    let mut connection = RestConnection::connect(address, set, Dialect::Header)?;
+    let mut connection = RestConnection::connect(address, None, set, Dialect::Header)?;
     let status = connection.send("POST", "dbs", "", "", "", "{\"id\":\"db\"}")?;
     ensure!(matches!(status, 201 | 409), "{status} for a database: {}", connection.shown());
     let body = format!(
@@ -146,10 +162,15 @@ pub(super) enum Dialect {
 }
 
 impl RestConnection {
-    pub(super) fn connect(address: &str, set: &DataSet, dialect: Dialect) -> Result<RestConnection> {
+    pub(super) fn connect(
+        address: &str,
+        trust: Option<&Trust>,
+        set: &DataSet,
+        dialect: Dialect,
+    ) -> Result<RestConnection> {
         let now = date();
         Ok(RestConnection {
-            http: Http::connect(address)?,
+            http: Http::connect(address, trust)?,
             address: address.to_owned(),
             container: format!("dbs/db/colls/{}", set.name),
             size: set.size,
@@ -326,6 +347,6 @@ impl Connection for RestConnection {
     }
 }
 
-fn occurrences(bytes: &[u8], wanted: &[u8]) -> usize {
+pub(super) fn occurrences(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).filter(|window| *window == wanted).count()
 }

@@ -19,24 +19,30 @@ fn account() -> Account {
 }
 
 /// A server with database `db` and container `c`, and how to connect to it.
-struct Fixture {
-    server: Server,
+pub(crate) struct Fixture {
+    pub(crate) server: Server,
     connector: TlsConnector,
 }
 
 impl Fixture {
-    async fn with(extra: &str) -> Fixture {
+    /// A server without anything.
+    pub(crate) async fn empty() -> Fixture {
         let (server, connector) = tls::server(Limits::default(), &[]).await;
-        server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
-        server.create_container("c", extra).await.expect_status(201);
         Fixture { server, connector }
+    }
+
+    async fn with(extra: &str) -> Fixture {
+        let fixture = Fixture::empty().await;
+        fixture.server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        fixture.server.create_container("c", extra).await.expect_status(201);
+        fixture
     }
 
     async fn start() -> Fixture {
         Fixture::with("").await
     }
 
-    async fn connect(&self) -> TlsClient {
+    pub(crate) async fn connect(&self) -> TlsClient {
         TlsClient::connect(self.server.address, &self.connector, account()).await.unwrap()
     }
 
@@ -289,7 +295,7 @@ async fn a_resource_id_stands_for_names_and_a_signature_over_it_opens_nothing_el
     expect(&mut client, &stolen, 401).await;
 }
 
-fn base64(rid: &str) -> Vec<u8> {
+pub(crate) fn base64(rid: &str) -> Vec<u8> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(rid.replace('-', "/")).unwrap()
 }

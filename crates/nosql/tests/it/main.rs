@@ -15,6 +15,7 @@ mod continuations;
 mod corpus;
 mod countings;
 mod direct;
+mod direct_replay;
 mod durations;
 mod evidence;
 mod forms;
