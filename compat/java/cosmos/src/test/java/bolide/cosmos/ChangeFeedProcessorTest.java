@@ -222,12 +222,20 @@ class ChangeFeedProcessorTest {
     private void theLagIsThatOfTheContainer(Mode mode) {
         CosmosContainer container = monitored();
         CosmosContainer other = account.container(throughput, -1);
-        ChangeFeedProcessor processor = takenAndStopped(container, leases(), mode, new ConcurrentLinkedQueue<>());
+        String leases = leases();
+        ChangeFeedProcessor estimator = Processors.build(database, container.getId(), leases, "estimator", mode,
+            Processors.SHORT_LEASES, line -> { });
+        // One that is killed takes nothing more, while a stop returns before its last polls do.
+        try (var program =
+            new Processors.Program(account.server, database.getId(), container.getId(), leases, "one", mode)) {
+            awaitAll(program.seen, write(container, "a", 1, mode));
+            Waiting.until("no lag is left", Processors.TIMEOUT, () -> lag(estimator) == 0);
+        }
         write(other, "before", 1, mode);
-        assertEquals(0, lag(processor), "all is read, whatever is written elsewhere");
+        assertEquals(0, lag(estimator), "all is read, whatever is written elsewhere");
         create(container, item("pending", "key1").put("n", 5));
         write(other, "after", 1, mode);
-        assertEquals(1, lag(processor), "one change is pending, whatever is written elsewhere");
+        assertEquals(1, lag(estimator), "one change is pending, whatever is written elsewhere");
     }
 
     /** A processor that has taken all changes so far, and stopped; nothing that was seen is left. */
@@ -236,9 +244,6 @@ class ChangeFeedProcessorTest {
         awaitAll(seen, write(container, "a", 1, mode));
         Waiting.until("no lag is left", Processors.TIMEOUT, () -> lag(processor) == 0);
         processor.stop().block(Processors.TIMEOUT);
-        // What is written before the leases are given back may still be taken.
-        Waiting.until("the leases are given back", Processors.TIMEOUT, () -> processor.getCurrentState().block(Processors.TIMEOUT)
-            .stream().allMatch(lease -> lease.getHostName() == null));
         seen.clear();
         return processor;
     }
