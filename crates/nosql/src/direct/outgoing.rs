@@ -1,11 +1,15 @@
 //! The answers of a connection until they are sent.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Buf;
+use parking_lot::Mutex;
 use telemetry::FrontEnd;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
 use transport::Held;
 
 use crate::direct::answer::Encoded;
@@ -23,17 +27,70 @@ pub(crate) struct Pending {
     pub(crate) _turn: OwnedSemaphorePermit,
 }
 
-/// Sends answers in the order in which they come, until there are no more senders; then says goodbye.
+/// The answers that wait, and who sends them.
+///
+/// Most answers are made by the very task that sends them, which looks here after each request. Waking it then would cost
+/// more than the answer: so only [`Answers::wake`] does, for answers that were made elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Answers(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    list: VecDeque<Pending>,
+    is_closed: bool,
+    sender: Option<Waker>,
+}
+
+impl Answers {
+    /// Adds an answer, without waking the task that sends it.
+    pub(crate) fn push(&self, answer: Pending) {
+        self.0.lock().list.push_back(answer);
+    }
+
+    /// Lets the task that sends look here.
+    pub(crate) fn wake(&self) {
+        let sender = self.0.lock().sender.take();
+        if let Some(sender) = sender {
+            sender.wake();
+        }
+    }
+
+    /// Ends the sending when all that waits is sent.
+    pub(crate) fn close(&self) {
+        self.0.lock().is_closed = true;
+        self.wake();
+    }
+
+    fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Pending>> {
+        let mut waiting = self.0.lock();
+        match waiting.list.pop_front() {
+            Some(answer) => Poll::Ready(Some(answer)),
+            None if waiting.is_closed => Poll::Ready(None),
+            None => {
+                if !waiting.sender.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                    waiting.sender = Some(context.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().list.is_empty()
+    }
+}
+
+/// Sends answers in the order in which they come, until they are closed; then says goodbye.
 ///
 /// Each answer is written alone, so that each begins a TLS record. The Java client keeps an answer where it was decrypted and
 /// moves what follows it there over it: of two answers in one record it reads the first one damaged.
 pub(crate) async fn send(
-    mut queue: mpsc::UnboundedReceiver<Pending>,
+    answers: &Answers,
     mut writer: impl AsyncWrite + Unpin,
     front_end: &FrontEnd,
     on_sent: impl Fn(),
 ) -> io::Result<()> {
-    while let Some(mut next) = queue.recv().await {
+    while let Some(mut next) = poll_fn(|context| answers.poll_next(context)).await {
         let Encoded { frame, payload } = &mut next.encoded;
         let mut whole = frame.chain(payload);
         while whole.has_remaining() {
@@ -46,7 +103,7 @@ pub(crate) async fn send(
             front_end.sent(written);
             whole.advance(written);
         }
-        if queue.is_empty() {
+        if answers.is_empty() {
             writer.flush().await?;
         }
         drop(next);
@@ -59,7 +116,6 @@ pub(crate) async fn send(
 mod tests {
     use std::pin::Pin;
     use std::sync::Arc;
-    use std::task::{Context, Poll};
 
     use bytes::Bytes;
     use telemetry::Registry;
@@ -112,18 +168,18 @@ mod tests {
     async fn no_two_answers_are_in_one_write() {
         let (turns, unread) = (Arc::new(Semaphore::new(10)), Unread::new(Duration::from_mins(1)));
         let front_end = Registry::default().register("nosql", []);
-        let answers: [(&'static str, &'static str); 3] = [("frame-a", "payload-a"), ("b", ""), ("c", "cc")];
+        let replies: [(&'static str, &'static str); 3] = [("frame-a", "payload-a"), ("b", ""), ("c", "cc")];
         for room in [1, 3, 8, 1000] {
-            let (sender, queue) = mpsc::unbounded_channel();
-            for (frame, payload) in answers {
+            let queue = Answers::default();
+            for (frame, payload) in replies {
                 let encoded = Encoded { frame: frame.into(), payload: Bytes::from(payload) };
                 let turn = Arc::clone(&turns).try_acquire_owned().unwrap();
                 let pending = Pending { encoded, _held: None, _mark: unread.mark(1), _turn: turn };
-                sender.send(pending).unwrap();
+                queue.push(pending);
             }
-            drop(sender);
+            queue.close();
             let mut writes = Writes(Vec::new(), room);
-            send(queue, &mut writes, &front_end, || ()).await.unwrap();
+            send(&queue, &mut writes, &front_end, || ()).await.unwrap();
             let all: Vec<u8> = writes.0.concat();
             assert_eq!(all, b"frame-apayload-abccc");
             for end in [16, 17] {

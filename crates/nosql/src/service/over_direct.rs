@@ -15,14 +15,14 @@ use hyper::{StatusCode, Version};
 use parking_lot::Mutex;
 use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
 use tokio::io::{AsyncRead, AsyncWriteExt, WriteHalf};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use transport::{Held, Peer, Stream};
 
 use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
-use crate::direct::outgoing::{self, Pending};
+use crate::direct::outgoing::{self, Answers, Pending};
 use crate::direct::request;
 use crate::message::payer::Payer;
 use crate::message::reply::{Reply, finish, refusal};
@@ -52,7 +52,6 @@ pub(crate) async fn serve(
     let unread = Unread::new(service.limits().write_pause_timeout);
     let drain_timeout = service.limits().drain_timeout;
     let _counted = service.direct().connected();
-    let (answers, queue) = mpsc::unbounded_channel();
     let connection = Arc::new(Connection {
         service,
         peer: Arc::clone(&peer),
@@ -60,13 +59,13 @@ pub(crate) async fn serve(
         unread: Arc::clone(&unread),
         turns: Arc::new(Semaphore::new(REQUESTS_IN_FLIGHT as usize)),
         sent: Arc::default(),
-        answers,
+        answers: Answers::default(),
         stopped: stopped.clone(),
         last_arrival: Mutex::new(Instant::now()),
     });
     let address = channel.peer;
     tokio::select! {
-        ended = connection.talk(stream, queue) => match ended {
+        ended = connection.talk(stream) => match ended {
             Ok(()) | Err(Ended::Finished) => {}
             Err(ended) => tracing::debug!("the connection with {address} in direct mode ended: {ended}"),
         },
@@ -101,7 +100,7 @@ struct Connection {
     turns: Arc<Semaphore>,
     /// Signals that something was sent.
     sent: Arc<Notify>,
-    answers: mpsc::UnboundedSender<Pending>,
+    answers: Answers,
     stopped: watch::Receiver<bool>,
     last_arrival: Mutex<Instant>,
 }
@@ -125,21 +124,17 @@ enum Decision {
 
 impl Connection {
     /// Exchanges contexts, then receives requests and sends answers until there are no more of either.
-    async fn talk(
-        self: Arc<Self>,
-        stream: Stream,
-        queue: mpsc::UnboundedReceiver<Pending>,
-    ) -> Result<(), Ended> {
+    async fn talk(self: Arc<Self>, stream: Stream) -> Result<(), Ended> {
         let (reader, writer) = tokio::io::split(stream);
         let front_end = Arc::clone(self.service.front_end());
         let mut incoming = Incoming::new(reader, Arc::clone(&front_end));
         let writer = self.greet(&mut incoming, writer).await?;
-        let sent = Arc::clone(&self.sent);
-        let mut sending = pin!(outgoing::send(queue, writer, &front_end, || sent.notify_one()));
+        let mut sending = pin!(outgoing::send(&self.answers, writer, &front_end, || self.sent.notify_one()));
         tokio::select! {
+            // Receiving comes first: what it has answered is then sent at once.
             biased;
             received = self.receive_all(incoming) => {
-                // The last sender is gone, so that sending ends when all is sent.
+                self.answers.close();
                 sending.await?;
                 received
             }
@@ -174,7 +169,7 @@ impl Connection {
 
     /// Receives requests and has them carried out until the connection ends; then finishes what was begun.
     async fn receive_all<R: AsyncRead + Unpin>(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         mut incoming: Incoming<R>,
     ) -> Result<(), Ended> {
         let mut working = JoinSet::new();
@@ -234,12 +229,12 @@ impl Connection {
             Decision::Answer(reply) => self.answer(owed, reply),
             Decision::CarryOut(admitted) if payload_bytes < COUNTED_BYTES => {
                 let body = self.in_time(incoming.take(payload_bytes)).await?;
-                begin(working, Arc::clone(self).carry_out(admitted, owed, body)).await;
+                self.begin(working, Arc::clone(self).carry_out(admitted, owed, body)).await;
                 return Ok(());
             }
             Decision::CarryOut(admitted) => {
                 let (large, asked, give) = Large::new(payload_bytes);
-                begin(working, Arc::clone(self).carry_out_large(admitted, owed, large)).await;
+                self.begin(working, Arc::clone(self).carry_out_large(admitted, owed, large)).await;
                 if asked.await.is_ok() {
                     let _ = give.send(self.in_time(incoming.take(payload_bytes)).await?);
                     return Ok(());
@@ -330,6 +325,22 @@ impl Connection {
         self.answer(owed, reply);
     }
 
+    /// Carries out work at once as far as it goes; what must wait goes on in a task. Most reads never wait.
+    async fn begin(
+        self: &Arc<Self>,
+        working: &mut JoinSet<()>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut work = Box::pin(work);
+        if poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await {
+            let connection = Arc::clone(self);
+            working.spawn(async move {
+                work.await;
+                connection.answers.wake();
+            });
+        }
+    }
+
     /// Sends the answer to a request.
     fn answer(&self, owed: Owed, reply: Reply) {
         let activity = owed.activity();
@@ -341,8 +352,7 @@ impl Connection {
         let Ok(held) = payer.hold(bytes, Some(&self.unread)) else { return };
         let encoded = answer::encode(reply, &echo, self.service.gate.engine().last_sequence(), duration);
         let mark = self.unread.mark(encoded.frame.len() + encoded.payload.len());
-        // If nothing is sent any more, the connection has ended.
-        let _ = self.answers.send(Pending { encoded, _held: held, _mark: mark, _turn: turn });
+        self.answers.push(Pending { encoded, _held: held, _mark: mark, _turn: turn });
     }
 
     /// Returns a turn for one more request when there is one, and few answers are unread. A connection on which nothing
@@ -398,13 +408,5 @@ impl Large {
     fn new(bytes: usize) -> (Large, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
         let ((ask, asked), (give, payload)) = (oneshot::channel(), oneshot::channel());
         (Large { bytes, ask, payload }, asked, give)
-    }
-}
-
-/// Carries out work at once as far as it goes; what must wait goes on in a task. Most reads never wait.
-async fn begin(working: &mut JoinSet<()>, work: impl Future<Output = ()> + Send + 'static) {
-    let mut work = Box::pin(work);
-    if poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await {
-        working.spawn(work);
     }
 }
