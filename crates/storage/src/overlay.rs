@@ -123,7 +123,11 @@ impl Overlay {
     }
 
     /// Returns the new values of a range of a keyspace.
-    pub(crate) fn puts(&self, keyspace: Keyspace, range: KeyRange) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+    pub(crate) fn puts(
+        &self,
+        keyspace: Keyspace,
+        range: &KeyRange,
+    ) -> impl Iterator<Item = (&Bytes, &Bytes)> {
         let written = self.maps[keyspace.number()].range::<[u8], _>(range.bounds());
         written.filter_map(|(key, written)| Some((key, written.change.as_ref()?)))
     }

@@ -16,6 +16,9 @@ const PREFIX: watermark::Prefix = [0, 0, 0, 7];
 const ENTRIES: u64 = 100;
 const BELOW: u64 = 60;
 
+/// A value, or the removal of one.
+type Change = (Keyspace, Vec<u8>, Option<Vec<u8>>);
+
 /// A database without background threads.
 struct Bench {
     database: Arc<Database>,
@@ -33,7 +36,7 @@ impl Bench {
         Self { database, committer }
     }
 
-    fn commit(&mut self, durability: Durability, changes: &[(Keyspace, Vec<u8>, Option<Vec<u8>>)]) {
+    fn commit(&mut self, durability: Durability, changes: &[Change]) {
         let mut overlay = Overlay::default();
         let mut undo = overlay.begin();
         for (keyspace, key, value) in changes {

@@ -131,7 +131,7 @@ impl Watermarks {
     /// Takes the removals out of a commit that its watermarks or earlier ones cover.
     pub(super) fn begin_commit(&self, overlay: &mut Overlay) -> Commit {
         let mut commit = Commit::default();
-        for (key, value) in overlay.puts(Keyspace::Catalog, KeyRange::prefix([watermark::WATERMARK])) {
+        for (key, value) in overlay.puts(Keyspace::Catalog, &KeyRange::prefix([watermark::WATERMARK])) {
             if let (Some(prefix), Ok(number)) = (watermark::prefix_of(key), watermark::decode(value)) {
                 commit.raised.push((prefix, number));
             }
