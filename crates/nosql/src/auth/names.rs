@@ -42,7 +42,7 @@ pub(crate) fn container(engine: &Engine, database: &Database, name: &str) -> Res
 pub(crate) fn are_resource_ids(engine: &Engine, path: &ResourcePath) -> Result<bool, Error> {
     let segments: Vec<&str> = path.segments().iter().map(String::as_str).collect();
     let named = match segments[..] {
-        [ref owner @ .., "operations", _] => owner,
+        [ref owner @ .., "operations", _] if segments.len() == 6 => owner,
         _ => &segments[..segments.len() / 2 * 2],
     };
     let ["dbs", name, ref inner @ ..] = *named else { return Ok(false) };

@@ -10,8 +10,13 @@ use rntbd::{Broken, HEAD_BYTES, PAYLOAD_LENGTH_BYTES, RequestHead, payload_bytes
 use telemetry::FrontEnd;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::protocol::limits::COUNTED_BYTES;
+
 /// The bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
+
+/// The least room for reading.
+const SPARE_BYTES: usize = 1024;
 
 /// The bytes of a connection that were received and not used.
 #[derive(Debug)]
@@ -81,10 +86,22 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
 
     /// Takes that many bytes, when all of them have arrived.
     pub(crate) async fn take(&mut self, count: usize) -> Result<Bytes, Ended> {
+        let is_large = count >= COUNTED_BYTES;
+        if is_large {
+            // Memory for it was granted.
+            self.bytes.reserve(count.saturating_sub(self.bytes.len()) + SPARE_BYTES);
+        }
         while self.bytes.len() < count {
             self.more().await?;
         }
-        Ok(self.bytes.split_to(count).freeze())
+        if !is_large {
+            return Ok(self.bytes.split_to(count).freeze());
+        }
+        // What follows gets memory of its own, or the connection would keep that of its largest payload.
+        let rest = BytesMut::from(&self.bytes[count..]);
+        let mut whole = std::mem::replace(&mut self.bytes, rest);
+        whole.truncate(count);
+        Ok(whole.freeze())
     }
 
     /// Discards that many bytes as they arrive.
@@ -100,9 +117,21 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         }
     }
 
+    /// Discards what arrives until the connection ends.
+    pub(crate) async fn discard(&mut self) {
+        loop {
+            self.bytes.clear();
+            if self.more().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Waits for more bytes. Nothing is lost if the waiting is given up.
     async fn more(&mut self) -> Result<(), Ended> {
-        self.bytes.reserve(READ_BYTES);
+        if self.bytes.capacity() - self.bytes.len() < SPARE_BYTES {
+            self.bytes.reserve(READ_BYTES);
+        }
         let count = self.reader.read_buf(&mut self.bytes).await?;
         self.front_end.received(count);
         if count > 0 {
@@ -152,6 +181,18 @@ mod tests {
             incoming.frame(100).await.unwrap();
             assert!(matches!(incoming.begin().await, Err(Ended::Finished)));
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_does_not_keep_the_memory_of_a_large_payload() {
+        let bytes = vec![7; 1_000_000 + 10];
+        let mut reader = in_pieces(&bytes, 1 << 16);
+        let mut incoming = incoming(&mut reader);
+        let payload = incoming.take(1_000_000).await.unwrap();
+        assert!(payload.len() == 1_000_000 && incoming.bytes.capacity() <= 2 * READ_BYTES);
+        drop(payload);
+        assert_eq!(incoming.take(10).await.unwrap(), vec![7; 10]);
+        assert!(incoming.bytes.capacity() <= 2 * READ_BYTES, "{}", incoming.bytes.capacity());
     }
 
     #[tokio::test]

@@ -10,10 +10,12 @@ use parking_lot::Mutex;
 use telemetry::FrontEnd;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 use transport::Held;
 
 use crate::direct::answer::Encoded;
 use crate::message::unread::Mark;
+use crate::protocol::limits::direct::LINGER;
 
 /// An answer that waits to be sent. What it holds is given back when its last byte is written.
 #[derive(Debug)]
@@ -109,7 +111,8 @@ pub(crate) async fn send(
         drop(next);
         on_sent();
     }
-    writer.shutdown().await
+    // Nothing watches this any more.
+    timeout(LINGER, writer.shutdown()).await.unwrap_or(Ok(()))
 }
 
 #[cfg(test)]

@@ -84,7 +84,10 @@ impl ResourcePath {
             [] => Signed::named("", String::new()),
             [only] if only == "offers" => Signed::named("offers", String::new()),
             [first, rid] if first == "offers" => Signed::named("offers", rid.to_lowercase()),
-            [parent @ .., operations, _] if operations == "operations" => Self::link("colls", parent),
+            // A database or a container may have this name, too.
+            [parent @ .., operations, _] if operations == "operations" && segments.len() == 6 => {
+                Self::link("colls", parent)
+            }
             [parent @ .., kind] if segments.len() % 2 == 1 => Self::link(kind, parent),
             whole => Self::link(&whole[whole.len() - 2], whole),
         }
@@ -163,6 +166,8 @@ mod tests {
             ("/offers", "offers", ""),
             ("/offers/AbC1", "offers", "abc1"),
             ("/dbs/d/colls/c/operations/partitionkeydelete", "colls", "dbs/d/colls/c"),
+            ("/dbs/operations/colls", "colls", "dbs/operations"),
+            ("/dbs/d/colls/operations/docs", "docs", "dbs/d/colls/operations"),
             ("/dbs/d%C3%A9/", "dbs", "dbs/dé"),
         ] {
             assert_eq!(signed(raw), (kind.to_owned(), link.to_owned(), None), "{raw}");

@@ -17,7 +17,7 @@ use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
 use tokio::io::{AsyncRead, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use transport::{Held, Peer, Stream};
 
 use crate::direct::answer::{self, Echo};
@@ -30,7 +30,7 @@ use crate::message::request::Channel;
 use crate::message::unread::Unread;
 use crate::protocol::error::Error;
 use crate::protocol::limits::direct::{
-    FRAME_BYTES, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES, UNAUTHENTICATED_REFUSALS,
+    FRAME_BYTES, LINGER, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES, UNAUTHENTICATED_REFUSALS,
     UNAUTHENTICATED_TIMEOUT, UNREAD_BYTES,
 };
 use crate::protocol::limits::{COUNTED_BYTES, DRAIN_BYTES, REQUEST_BYTES};
@@ -133,9 +133,13 @@ impl Connection {
         tokio::select! {
             // Receiving comes first: what it has answered is then sent at once.
             biased;
-            received = self.receive_all(incoming) => {
+            received = self.receive_all(&mut incoming) => {
                 self.answers.close();
                 sending.await?;
+                if received.is_err() {
+                    // A connection that is closed with unread bytes is reset, and its client would lose the last answers.
+                    let _ = timeout(LINGER, incoming.discard()).await;
+                }
                 received
             }
             sent = &mut sending => Ok(sent?),
@@ -170,11 +174,11 @@ impl Connection {
     /// Receives requests and has them carried out until the connection ends; then finishes what was begun.
     async fn receive_all<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
-        mut incoming: Incoming<R>,
+        incoming: &mut Incoming<R>,
     ) -> Result<(), Ended> {
         let mut working = JoinSet::new();
         let ended = tokio::select! {
-            Err(ended) = self.receive(&mut incoming, &mut working) => ended,
+            Err(ended) = self.receive(incoming, &mut working) => ended,
             () = self.is_quiet_after_stop() => Ended::Finished,
         };
         let _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT).await;
@@ -213,10 +217,10 @@ impl Connection {
         let turn = self.turn().await;
         let is_authenticated = self.peer.tenant().is_some();
         let limit = if is_authenticated { FRAME_BYTES } else { UNAUTHENTICATED_FRAME_BYTES };
-        let frame = self.in_time(incoming.frame(limit)).await?;
-        let Ok(held) = self.peer.begin(REQUEST_BYTES + frame.tokens.len()) else {
+        let Ok(held) = self.peer.begin(REQUEST_BYTES + limit) else {
             return Err(Ended::Unexpected("there is no memory for its requests"));
         };
+        let frame = self.in_time(incoming.frame(limit)).await?;
         let mut owed = self.owed(&frame, turn, held);
         let (decision, has_payload) = self.decide(&frame, &mut owed)?;
         let payload_bytes =
@@ -289,6 +293,8 @@ impl Connection {
         match self.service.admit(&mut head, &mut owed.record) {
             Ok((route, pass)) => {
                 owed.payer.authenticate(pass.tenant());
+                // The first valid request has all turns. Those that follow need not wait for its answer.
+                drop(owed.turn.split(REQUESTS_IN_FLIGHT as usize - 1));
                 Ok(Admitted { route, pass, head })
             }
             Err(error) => {
@@ -376,15 +382,12 @@ impl Connection {
     /// have sent something then know that it was not done.
     async fn is_quiet_after_stop(&self) {
         let _ = self.stopped.clone().wait_for(|stop| *stop).await;
-        let mut since = Instant::now();
-        loop {
-            sleep_until(since + QUIET).await;
-            drop(self.turns.acquire_many(REQUESTS_IN_FLIGHT).await);
-            let last = *self.last_arrival.lock();
-            if last + QUIET <= Instant::now() {
-                return;
-            }
-            since = last;
+        sleep(QUIET).await;
+        // Asking for the turns would let the requests that still arrive wait behind this.
+        while self.turns.available_permits() < REQUESTS_IN_FLIGHT as usize
+            || self.last_arrival.lock().elapsed() < QUIET
+        {
+            sleep(QUIET / 25).await;
         }
     }
 }

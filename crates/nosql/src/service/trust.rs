@@ -72,9 +72,9 @@ impl Trust {
     fn note(&self, address: IpAddr, change: impl FnOnce(&mut Seen, Instant)) {
         let now = Instant::now();
         let mut all = self.0.lock();
-        // Those that trust are kept: they are never told otherwise.
+        // Those that trust are kept: they are never told otherwise. A table full of them accuses no client.
         if all.len() >= ADDRESSES_MAX && !all.contains_key(&address) {
-            all.retain(|_, seen| seen.last + LIFE > now);
+            all.retain(|_, seen| seen.is_trusting || seen.last + LIFE > now);
             if all.len() >= ADDRESSES_MAX {
                 return;
             }
@@ -168,7 +168,12 @@ mod tests {
         }
         assert_eq!(trust.0.lock().len(), ADDRESSES_MAX);
         advance(2 * LIFE).await;
-        trust.ended_silently(HERE);
+        trust.context_came(HERE);
         assert_eq!(trust.0.lock().len(), 1);
+        for number in 0..5000_u32 {
+            trust.ended_silently(IpAddr::V4(number.into()));
+            advance(SECOND).await;
+        }
+        assert!(trust.0.lock()[&HERE].is_trusting, "an address that trusts is not forgotten");
     }
 }
