@@ -1,5 +1,9 @@
 //! Direct mode as its clients speak it, by a small client of our own over TLS.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use account::Kind;
 use direct::{Account, Call, Client, TlsClient};
 use document::Value;
 use nosql::Limits;
@@ -7,7 +11,9 @@ use rntbd::OperationType::{
     Batch, Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, Upsert,
 };
 use rntbd::{ConsistencyLevel, OperationType, RequestTokens, ResourceType};
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
+use transport::{Admission, Bounds, Work};
 
 use crate::client::{DATE, KEY, Reply, Server};
 use crate::tls;
@@ -373,7 +379,7 @@ async fn a_client_that_leaves_its_answers_unread_is_not_read_and_others_are() {
     let Client { mut sender, mut receiver } = fixture.connect().await;
     let mut sent = 0;
     // At some time nothing more is taken: the answers fill what is there for them.
-    let moment = std::time::Duration::from_secs(1);
+    let moment = Duration::from_secs(1);
     while sent < 2000 && tokio::time::timeout(moment, sender.send(&read(&path))).await.is_ok() {
         sent += 1;
     }
@@ -399,6 +405,54 @@ async fn a_server_that_stops_finishes_what_it_has_and_answers_gone_to_the_rest()
         assert_eq!(reply.status, 200);
     }
     assert!(is_closed(&mut client).await, "it is quiet, so it is closed");
+}
+
+/// A server that has one turn for queries, and that turn.
+async fn with_one_query() -> (Fixture, Arc<Admission>) {
+    let bounds = Bounds { queries: 1, max_wait: Duration::from_mins(5), ..Bounds::default() };
+    let admission = Arc::new(Admission::new(bounds));
+    let shared = Arc::clone(&admission);
+    let (server, connector) =
+        tls::server_with(Limits::default(), &[], |service| service.with_admission(shared)).await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    server.create_container("c", "").await.expect_status(201);
+    (Fixture { server, connector }, admission)
+}
+
+#[tokio::test]
+async fn a_first_request_that_takes_long_does_not_keep_others_from_being_read() {
+    let (fixture, admission) = with_one_query().await;
+    let taken = admission.enter(nosql::tenant(Kind::Primary), Work::Query).await.unwrap();
+    let mut client = fixture.connect().await;
+    let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
+    let slow = client.sender.send(&all).await.unwrap();
+    let path = item("1");
+    expect(&mut client, &read(&path), 404).await;
+    drop(taken);
+    assert_eq!(client.receiver.reply_to(slow).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_answers_gone_while_a_request_takes_long() {
+    let (mut fixture, admission) = with_one_query().await;
+    let taken = admission.enter(nosql::tenant(Kind::Primary), Work::Query).await.unwrap();
+    let mut client = fixture.connect().await;
+    let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
+    let slow = client.sender.send(&all).await.unwrap();
+    let path = item("1");
+    expect(&mut client, &read(&path), 404).await;
+    fixture.server.stop();
+    // Longer than a quiet connection is left open.
+    let began = Instant::now();
+    let mut gone = 0;
+    while began.elapsed() < Duration::from_secs(1) {
+        let reply = client.call(&read(&path)).await.unwrap();
+        gone += u32::from(reply.status == 410);
+    }
+    assert!(gone > 0, "it is told");
+    drop(taken);
+    assert_eq!(client.receiver.reply_to(slow).await.unwrap().status, 200);
+    assert!(is_closed(&mut client).await);
 }
 
 fn resolve(server: &Server, query: &str, kind: &str, link: &str) -> crate::client::Request {
