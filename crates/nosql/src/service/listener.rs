@@ -90,7 +90,8 @@ async fn connection(
     let channel = Channel { peer, secure: stream.is_secure() };
     match protocol {
         Protocol::Http => over_http(stream, channel, standing, stopped, builder, service, deadline).await,
-        Protocol::Rntbd => over_direct::serve(stream, channel, service, standing, stopped).await,
+        // On the heap: connections of HTTP need no room for it.
+        Protocol::Rntbd => Box::pin(over_direct::serve(stream, channel, service, standing, stopped)).await,
     }
 }
 
