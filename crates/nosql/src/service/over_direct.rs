@@ -15,6 +15,7 @@ use hyper::{StatusCode, Version};
 use parking_lot::Mutex;
 use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
 use tokio::io::{AsyncRead, AsyncWriteExt, WriteHalf};
+use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -233,12 +234,12 @@ impl Connection {
             Decision::Answer(reply) => self.answer(owed, reply),
             Decision::CarryOut(admitted) if payload_bytes < COUNTED_BYTES => {
                 let body = self.in_time(incoming.take(payload_bytes)).await?;
-                self.begin(working, Arc::clone(self).carry_out(admitted, owed, body)).await;
+                self.begin(working, Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body))).await;
                 return Ok(());
             }
             Decision::CarryOut(admitted) => {
-                let (large, asked, give) = Large::new(payload_bytes);
-                self.begin(working, Arc::clone(self).carry_out_large(admitted, owed, large)).await;
+                let (payload, asked, give) = Payload::asked(payload_bytes);
+                self.begin(working, Arc::clone(self).carry_out(admitted, owed, payload)).await;
                 if asked.await.is_ok() {
                     let _ = give.send(self.in_time(incoming.take(payload_bytes)).await?);
                     return Ok(());
@@ -304,26 +305,13 @@ impl Connection {
         }
     }
 
-    /// Carries out a request whose payload is there.
-    async fn carry_out(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, body: Bytes) {
+    /// Carries out a request when there is memory for it.
+    async fn carry_out(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, payload: Payload) {
         let activity = owed.activity();
-        let reply = match self.service.find_room(&admitted, body.len()).await {
+        let reply = match self.service.find_room(&admitted, payload.len()).await {
             Ok(_room) => {
-                self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
-            }
-            Err(busy) => finish(Err(busy.into()), &activity, None),
-        };
-        self.answer(owed, reply);
-    }
-
-    /// Carries out a request whose payload is read only when there is memory for it.
-    async fn carry_out_large(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, large: Large) {
-        let activity = owed.activity();
-        let reply = match self.service.find_room(&admitted, large.bytes).await {
-            Ok(_room) => {
-                let _ = large.ask.send(());
                 // Without a payload the connection is broken, and there is no one to answer.
-                let Ok(body) = large.payload.await else { return };
+                let Ok(body) = payload.receive().await else { return };
                 self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
             }
             Err(busy) => finish(Err(busy.into()), &activity, None),
@@ -398,18 +386,41 @@ impl Owed {
     }
 }
 
-/// A payload that is too large to be kept without asking.
-struct Large {
-    bytes: usize,
-    /// Completes the question whether there is memory for it; dropped, it says that there is none.
-    ask: oneshot::Sender<()>,
-    payload: oneshot::Receiver<Bytes>,
+/// The payload of a request that is carried out.
+enum Payload {
+    /// It is there.
+    Whole(Bytes),
+    /// It is too large to be kept without asking: it is read when there is memory for it.
+    Asked {
+        bytes: usize,
+        /// Says that there is memory; dropped, that there is none.
+        ask: oneshot::Sender<()>,
+        body: oneshot::Receiver<Bytes>,
+    },
 }
 
-impl Large {
-    /// Returns the payload as its request has it, the answer to its question, and where to give it.
-    fn new(bytes: usize) -> (Large, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
-        let ((ask, asked), (give, payload)) = (oneshot::channel(), oneshot::channel());
-        (Large { bytes, ask, payload }, asked, give)
+impl Payload {
+    /// Returns a payload to ask for, the answer to its question, and where to give it.
+    fn asked(bytes: usize) -> (Payload, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
+        let ((ask, asked), (give, body)) = (oneshot::channel(), oneshot::channel());
+        (Payload::Asked { bytes, ask, body }, asked, give)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Payload::Whole(body) => body.len(),
+            Payload::Asked { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Returns the bytes, for which there is memory now.
+    async fn receive(self) -> Result<Bytes, RecvError> {
+        match self {
+            Payload::Whole(body) => Ok(body),
+            Payload::Asked { ask, body, .. } => {
+                let _ = ask.send(());
+                body.await
+            }
+        }
     }
 }
