@@ -10,8 +10,8 @@
 //! The life of a request: `service::listener` accepts and bounds the connection, `service` finds the route
 //! (`service::routes`, one table), authenticates (`auth`, which hands out the pass without which the engine cannot be
 //! reached, after `auth::grant` if the request came with a resource token), reads the body and runs the handler;
-//! `message::reply` adds what every answer carries, `http::answer` writes it; `service::over_direct` does the same with frames, one request
-//! after the other and many at once; `protocol::error` is the one place where an error becomes a status code.
+//! `message::reply` adds what every answer carries, `http::answer` writes it; `service::over_direct` does the same with
+//! frames, many requests at once; `protocol::error` is the one place where an error becomes a status code.
 
 mod admin;
 mod auth;
