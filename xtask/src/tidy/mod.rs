@@ -57,9 +57,6 @@ const ARROWS: &[(&str, &[&str])] = &[
         "server",
         &[
             "account",
-            "hybridrow",
-            "rntbd",
-            "direct",
             "bson",
             "explorer",
             "calendar",
