@@ -32,7 +32,7 @@ use crate::data_location::DataLocation;
 use crate::files;
 use crate::host;
 use crate::mongo_sweep;
-use crate::pages::ExplorerPages;
+use crate::pages::{self, ExplorerPages};
 use crate::seed::{Seed, Seeder};
 use crate::tls::{self, Root};
 
@@ -179,7 +179,10 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     .with_admin_hooks(AdminHooks { reset: reset(config.allow_reset, seeder), commands });
     let service = if config.explorer {
         let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
-        service.with_pages(Arc::new(ExplorerPages::new(Arc::clone(&engine), config.keys, shell, registry)))
+        let counted = service.connections().clone();
+        let connections = Arc::new(move || pages::open_connections(&counted));
+        let pages = ExplorerPages::new(Arc::clone(&engine), config.keys, shell, registry, connections);
+        service.with_pages(Arc::new(pages))
     } else {
         service
     };

@@ -52,7 +52,7 @@ pub(crate) async fn serve(
 ) {
     let unread = Unread::new(service.limits().write_pause_timeout);
     let drain_timeout = service.limits().drain_timeout;
-    let _counted = service.direct().connected();
+    let _counted = service.connections().in_direct_mode();
     let connection = Arc::new(Connection {
         service,
         peer: Arc::clone(&peer),
