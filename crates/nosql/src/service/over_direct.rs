@@ -137,10 +137,9 @@ impl Connection {
             received = self.receive_all(&mut incoming) => {
                 self.answers.close();
                 sending.await?;
-                if received.is_err() {
-                    // A connection that is closed with unread bytes is reset, and its client would lose the last answers.
-                    let _ = timeout(LINGER, incoming.discard()).await;
-                }
+                // A connection that is closed with unread bytes, or to which its client sends more, is reset, and its client
+                // would lose the last answers.
+                let _ = timeout(LINGER, incoming.discard()).await;
                 received
             }
             sent = &mut sending => Ok(sent?),
