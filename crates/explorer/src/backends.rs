@@ -49,6 +49,9 @@ pub struct OpenConnections {
     pub mongodb: u64,
 }
 
+/// Returns how many connections are open now.
+pub type OpenConnectionsCount = Arc<dyn Fn() -> OpenConnections + Send + Sync>;
+
 /// The backends of the explorer.
 #[derive(Clone)]
 pub struct Backends {
@@ -59,7 +62,7 @@ pub struct Backends {
     /// The MongoDB front end; without it collections are read-only.
     pub shell: Option<Arc<dyn Shell>>,
     /// Counts the open connections.
-    pub connections: Arc<dyn Fn() -> OpenConnections + Send + Sync>,
+    pub connections: OpenConnectionsCount,
 }
 
 /// An extension of answers whose bytes are shared by all visitors: they use no memory of their own.

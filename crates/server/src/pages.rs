@@ -10,7 +10,8 @@ use bson::Document;
 use bytes::Bytes;
 use engine::Engine;
 use explorer::{
-    AuditedAction, Backends, Explorer, OpenConnections, Reply, SharedFile, Shell, Transport, Weight,
+    AuditedAction, Backends, Explorer, OpenConnections, OpenConnectionsCount, Reply, SharedFile, Shell,
+    Transport, Weight,
 };
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
@@ -30,7 +31,7 @@ impl ExplorerPages {
         keys: Keyring,
         mongo: Option<Arc<mongo::Service>>,
         registry: Arc<Registry>,
-        connections: Arc<dyn Fn() -> OpenConnections + Send + Sync>,
+        connections: OpenConnectionsCount,
     ) -> Self {
         let shell = mongo.map(|service| Arc::new(MongoShell(service)) as Arc<dyn Shell>);
         let backends = Backends { engine, keys, shell, connections };
@@ -38,10 +39,13 @@ impl ExplorerPages {
     }
 }
 
-/// Returns how many connections are open, as the explorer has it.
-pub(crate) fn open_connections(connections: &nosql::Connections) -> OpenConnections {
-    let nosql::OpenConnections { http, direct, mongodb } = connections.open();
-    OpenConnections { http, direct, mongodb }
+/// Returns what counts the open connections for the explorer.
+pub(crate) fn count_of(connections: &nosql::Connections) -> OpenConnectionsCount {
+    let connections = connections.clone();
+    Arc::new(move || {
+        let nosql::OpenConnections { http, direct, mongodb } = connections.open();
+        OpenConnections { http, direct, mongodb }
+    })
 }
 
 /// A request for the audit log, recorded when it ends; also when its client disconnects, because the action continues.

@@ -179,10 +179,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     .with_admin_hooks(AdminHooks { reset: reset(config.allow_reset, seeder), commands });
     let service = if config.explorer {
         let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
-        let counted = service.connections().clone();
-        let connections = Arc::new(move || pages::open_connections(&counted));
-        let pages = ExplorerPages::new(Arc::clone(&engine), config.keys, shell, registry, connections);
-        service.with_pages(Arc::new(pages))
+        with_explorer(service, &engine, config.keys, shell, registry)
     } else {
         service
     };
@@ -203,6 +200,19 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         audit.flush();
     }
     Ok(())
+}
+
+/// Adds the explorer's pages.
+fn with_explorer(
+    service: Service,
+    engine: &Arc<Engine>,
+    keys: Keyring,
+    shell: Option<Arc<mongo::Service>>,
+    registry: Arc<Registry>,
+) -> Service {
+    let open = pages::count_of(service.connections());
+    let pages = ExplorerPages::new(Arc::clone(engine), keys, shell, registry, open);
+    service.with_pages(Arc::new(pages))
 }
 
 /// Applies a seed, if there is one; returns a seeder that can apply it again.
