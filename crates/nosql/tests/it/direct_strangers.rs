@@ -119,7 +119,7 @@ async fn a_stranger_that_is_sent_away_with_unread_bytes_has_all_its_answers() {
     let fixture = Fixture::start().await;
     let mut stranger = fixture.stranger().await;
     let (_, bytes) = stranger.sender.session.request(&read()).unwrap();
-    // More than are answered, so that the connection ends with requests that nobody reads.
+    // More than are answered, so that the connection ends with requests that the server has not read.
     stranger.sender.write(&bytes.repeat(50 * REFUSALS)).await.unwrap();
     assert_eq!(rest(&mut stranger, 401).await.expect("a goodbye and no reset"), REFUSALS);
 }
