@@ -52,7 +52,7 @@ pub(crate) async fn serve(
 ) {
     let unread = Unread::new(service.limits().write_pause_timeout);
     let drain_timeout = service.limits().drain_timeout;
-    let _counted = service.direct().connected();
+    let _counted = service.connections().in_direct_mode();
     let connection = Arc::new(Connection {
         service,
         peer: Arc::clone(&peer),
@@ -138,10 +138,9 @@ impl Connection {
             received = self.receive_all(&mut incoming) => {
                 self.answers.close();
                 sending.await?;
-                if received.is_err() {
-                    // A connection that is closed with unread bytes is reset, and its client would lose the last answers.
-                    let _ = timeout(LINGER, incoming.discard()).await;
-                }
+                // A connection that is closed with unread bytes, or to which its client sends more, is reset, and its client
+                // would lose the last answers.
+                let _ = timeout(LINGER, incoming.discard()).await;
                 received
             }
             sent = &mut sending => Ok(sent?),

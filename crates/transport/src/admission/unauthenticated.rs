@@ -14,6 +14,7 @@
 //! The monitoring connections of drivers never authenticate. They are sent an answer to their hello, so they outlast
 //! silent ones.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -124,7 +125,11 @@ impl UnauthenticatedConnections {
             self.cut(&mut state, Some(rank));
         }
         while state.bytes > UNAUTHENTICATED_BYTES {
-            let most = state.unauthenticated.values().max_by_key(|connection| connection.bytes);
+            // Of those that hold as much the first in the order of eviction: a newcomer is not closed for the crowd before it.
+            let most = state
+                .unauthenticated
+                .values()
+                .max_by_key(|connection| (connection.bytes, Reverse(connection.rank)));
             let most = most.map(|connection| connection.rank);
             self.cut(&mut state, most);
         }
@@ -211,6 +216,22 @@ mod tests {
 
     async fn is_cut_off(peer: &Peer) -> bool {
         tokio::time::timeout(Duration::from_millis(1), peer.cut_off()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_connections_that_hold_as_much_the_oldest_silent_one_is_evicted_and_no_newcomer() {
+        const EACH: usize = 32 * 1024;
+        let (unauthenticated, pool) = unauthenticated(10_000);
+        let enter = || unauthenticated.enter(&pool, Api::Nosql, address("10.0.0.1"));
+        let crowd: Vec<_> = (0..UNAUTHENTICATED_BYTES / EACH).map(|_| enter()).collect();
+        crowd[0].answered();
+        let mut held: Vec<_> = crowd.iter().map(|peer| peer.hold(EACH).unwrap()).collect();
+        let newcomers: Vec<_> = (0..20).map(|_| enter()).collect();
+        for (newcomer, oldest) in newcomers.iter().zip(&crowd[1..]) {
+            held.push(newcomer.hold(EACH).expect("a newcomer has room for its request"));
+            assert!(is_cut_off(oldest).await);
+        }
+        assert!(!is_cut_off(&crowd[0]).await, "it was answered");
     }
 
     #[tokio::test(start_paused = true)]
