@@ -57,6 +57,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "server",
         &[
             "account",
+            "rntbd",
+            "direct",
             "bson",
             "explorer",
             "calendar",
