@@ -16,7 +16,7 @@ use crate::direct::answer::Encoded;
 use crate::message::unread::Mark;
 use crate::protocol::limits::direct::LINGER;
 
-/// An answer that waits to be sent. What it holds is given back when its last byte is written.
+/// An answer that waits to be sent. What it holds is given back when a flush has sent its last byte.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) encoded: Encoded,
@@ -116,7 +116,14 @@ pub(crate) async fn send(
 ) -> io::Result<()> {
     let mut unsent = Vec::new();
     while let Some(mut next) = poll_fn(|context| answers.poll_next(context)).await {
-        put(writer, &mut next.encoded, front_end).await?;
+        let Encoded { frame, payload } = &mut next.encoded;
+        let mut rest = frame.chain(payload);
+        while !put(writer, &mut rest, front_end)? {
+            // All answers before this one are sent then.
+            poll_fn(|context| writer.poll_flush(context)).await?;
+            unsent.clear();
+            on_sent();
+        }
         unsent.push(next);
         if answers.is_empty() {
             poll_fn(|context| writer.poll_flush(context)).await?;
@@ -128,29 +135,27 @@ pub(crate) async fn send(
     timeout(LINGER, poll_fn(|context| writer.poll_shutdown(context))).await.unwrap_or(Ok(()))
 }
 
-/// Writes one answer, which is sent at once only where too much waits to be sent.
-pub(crate) async fn put(
-    writer: &mut impl Records,
-    Encoded { frame, payload }: &mut Encoded,
-    front_end: &FrontEnd,
-) -> io::Result<()> {
-    let mut rest = frame.chain(payload);
+/// Puts the rest of an answer as far as there is room, and returns whether that is all of it; if not, a flush makes room.
+pub(crate) fn put(writer: &mut impl Records, rest: &mut impl Buf, front_end: &FrontEnd) -> io::Result<bool> {
     while rest.has_remaining() {
         let mut slices = [IoSlice::new(&[]); 2];
         let count = rest.chunks_vectored(&mut slices);
         let taken = writer.put(&slices[..count])?;
+        if taken == 0 {
+            return Ok(false);
+        }
         front_end.sent(taken);
         rest.advance(taken);
-        if taken == 0 {
-            poll_fn(|context| writer.poll_flush(context)).await?;
-        }
     }
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::pin::pin;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use bytes::Bytes;
     use telemetry::Registry;
@@ -167,6 +172,8 @@ mod tests {
         room: usize,
         unsent: usize,
         flushes: usize,
+        /// The flush that does not come to its end.
+        stuck_at: Option<usize>,
     }
 
     impl Records for Recorded {
@@ -180,6 +187,9 @@ mod tests {
         }
 
         fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            if self.stuck_at == Some(self.flushes) {
+                return Poll::Pending;
+            }
             self.unsent = 0;
             self.flushes += 1;
             Poll::Ready(Ok(()))
@@ -190,22 +200,45 @@ mod tests {
         }
     }
 
+    /// Returns a queue of answers, with the turns that they have and what tells of unread ones.
+    fn waiting(answers: &[(&'static str, &'static str)]) -> (Answers, Arc<Semaphore>, Arc<Unread>) {
+        let (queue, unread) = (Answers::default(), Unread::new(Duration::from_mins(1)));
+        let turns = Arc::new(Semaphore::new(answers.len()));
+        for (frame, payload) in answers {
+            let encoded = Encoded { frame: (*frame).into(), payload: Bytes::from(*payload) };
+            let turn = Arc::clone(&turns).try_acquire_owned().unwrap();
+            queue.push(Pending { encoded, _held: None, _mark: unread.mark(1), _turn: turn });
+        }
+        (queue, turns, unread)
+    }
+
+    fn front_end() -> Arc<FrontEnd> {
+        Registry::default().register("nosql", [])
+    }
+
+    /// Or a client that reads would seem to leave the first of many answers unread.
+    #[test]
+    fn what_an_answer_holds_is_given_back_while_later_ones_wait_for_the_client() {
+        let (queue, turns, unread) = waiting(&[("frame-a", ""), ("frame-b", "payload-b"), ("c", "")]);
+        let (mut writer, front_end) =
+            (Recorded { room: 10, stuck_at: Some(1), ..Recorded::default() }, front_end());
+        let sent = AtomicUsize::new(0);
+        let on_sent = || {
+            sent.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut sending = pin!(send(&queue, &mut writer, &front_end, on_sent));
+        assert!(sending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!((turns.available_permits(), unread.waiting_bytes()), (1, 2), "the first is sent");
+        assert_eq!(sent.load(Ordering::Relaxed), 1);
+    }
+
     #[tokio::test]
     async fn answers_that_wait_are_sent_together_and_no_two_are_in_one_record() {
-        let (turns, unread) = (Arc::new(Semaphore::new(10)), Unread::new(Duration::from_mins(1)));
-        let front_end = Registry::default().register("nosql", []);
-        let replies: [(&'static str, &'static str); 3] = [("frame-a", "payload-a"), ("b", ""), ("c", "cc")];
         for room in [1, 3, 8, 1000] {
-            let queue = Answers::default();
-            for (frame, payload) in replies {
-                let encoded = Encoded { frame: frame.into(), payload: Bytes::from(payload) };
-                let turn = Arc::clone(&turns).try_acquire_owned().unwrap();
-                let pending = Pending { encoded, _held: None, _mark: unread.mark(1), _turn: turn };
-                queue.push(pending);
-            }
+            let (queue, turns, unread) = waiting(&[("frame-a", "payload-a"), ("b", ""), ("c", "cc")]);
             queue.close();
             let mut writer = Recorded { room, ..Recorded::default() };
-            send(&queue, &mut writer, &front_end, || ()).await.unwrap();
+            send(&queue, &mut writer, &front_end(), || ()).await.unwrap();
             let all: Vec<u8> = writer.records.concat();
             assert_eq!(all, b"frame-apayload-abccc");
             for end in [16, 17] {
@@ -222,7 +255,7 @@ mod tests {
             }
             // The last one says goodbye.
             assert_eq!(writer.flushes, all.len().div_ceil(room) + 1, "with room for {room}");
-            assert_eq!((turns.available_permits(), unread.waiting_bytes()), (10, 0), "all is given back");
+            assert_eq!((turns.available_permits(), unread.waiting_bytes()), (3, 0), "all is given back");
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use transport::{Held, Peer, Secure, Writer};
 
-use crate::direct::answer::{self, Echo, Encoded};
+use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
 use crate::direct::outgoing::{self, Answers, Pending};
 use crate::direct::request;
@@ -167,8 +167,7 @@ impl Connection {
         };
         let mut bytes = Vec::new();
         answer.encode(head.activity_id, &mut bytes).expect("all of it is short");
-        let mut encoded = Encoded { frame: bytes.into(), payload: Bytes::new() };
-        outgoing::put(writer, &mut encoded, self.service.front_end()).await?;
+        outgoing::put(writer, &mut &bytes[..], self.service.front_end())?;
         Ok(poll_fn(|context| writer.poll_flush(context)).await?)
     }
 
