@@ -157,12 +157,16 @@ impl Unread {
     /// Returns when to look for a late answer again; `None`: when told that one waits.
     ///
     /// Most answers are read at once, and telling of each would cost more than sending it does. Each has at least one step
-    /// of time, so while there is traffic a look after each step is enough.
+    /// of time, so a look after each step, and at the first deadline if that comes before, sees every late answer in time.
     fn next_look(&self) -> Option<Instant> {
         let mut answers = self.answers.lock();
         let had_new = std::mem::take(&mut answers.has_new);
         let first = answers.waiting.values().map(|waiting| waiting.until).min();
-        let next = first.or_else(|| had_new.then(|| Instant::now() + self.step));
+        let after_a_step = Instant::now() + self.step;
+        let next = match first {
+            Some(first) => Some(first.min(after_a_step)),
+            None => had_new.then_some(after_a_step),
+        };
         answers.is_watched = next.is_some();
         next
     }
@@ -239,6 +243,25 @@ mod tests {
             assert!(is_over(&unread).await, "{bytes_before}");
             drop(after);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_small_answer_is_late_in_time_although_a_large_one_was_waited_for() {
+        let unread = Unread::new(STEP);
+        let watch = tokio::spawn({
+            let unread = Arc::clone(&unread);
+            async move {
+                unread.too_long().await;
+                Instant::now()
+            }
+        });
+        let large = unread.mark(100 * WRITE_STEP_BYTES);
+        tokio::task::yield_now().await;
+        advance(STEP / 2).await;
+        drop(large);
+        let _small = unread.mark(100);
+        let begun = Instant::now();
+        assert_eq!(watch.await.unwrap() - begun, STEP);
     }
 
     #[tokio::test(start_paused = true)]
