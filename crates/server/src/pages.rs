@@ -40,8 +40,8 @@ impl ExplorerPages {
 }
 
 /// Returns what counts the open connections for the explorer.
-pub(crate) fn count_of(connections: &nosql::Connections) -> OpenConnectionsCount {
-    let connections = connections.clone();
+pub(crate) fn count_of(connections: &Arc<nosql::Connections>) -> OpenConnectionsCount {
+    let connections = Arc::clone(connections);
     Arc::new(move || {
         let nosql::OpenConnections { http, direct, mongodb } = connections.open();
         OpenConnections { http, direct, mongodb }

@@ -37,7 +37,7 @@ pub(crate) struct RequestContext {
     pub(crate) hooks: Arc<AdminHooks>,
     /// The time limit for a page of a query.
     pub(crate) query_timeout: Duration,
-    pub(crate) connections: Connections,
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Call {

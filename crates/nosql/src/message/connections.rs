@@ -21,7 +21,7 @@ pub struct OpenConnections {
 }
 
 /// Counts the open connections.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Connections {
     registry: Arc<Registry>,
     direct: Arc<DirectConnections>,

@@ -70,7 +70,7 @@ pub struct Service {
     hooks: Arc<AdminHooks>,
     pages: Option<Arc<dyn Pages>>,
     direct: DirectMode,
-    connections: Connections,
+    connections: Arc<Connections>,
 }
 
 /// The TLS configuration.
@@ -94,7 +94,7 @@ impl Service {
         let is_public = keys.entries().iter().any(|entry| entry.key.is_public());
         let names = if is_public { AllowedHosts::Private(Vec::new()) } else { AllowedHosts::Any };
         let gate = Gate::new(engine, keys, wall_seconds);
-        let connections = Connections::new(&registry);
+        let connections = Arc::new(Connections::new(&registry));
         Self {
             gate,
             limits,
@@ -165,7 +165,7 @@ impl Service {
     }
 
     /// Returns what counts the open connections.
-    pub fn connections(&self) -> &Connections {
+    pub fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
 
@@ -229,7 +229,7 @@ impl Service {
         let remaining = head.remaining();
         let query_timeout =
             remaining.map_or(self.limits.query_timeout, |it| it.min(self.limits.query_timeout));
-        let connections = self.connections.clone();
+        let connections = Arc::clone(&self.connections);
         let context = RequestContext { hooks: Arc::clone(&self.hooks), query_timeout, connections };
         let call = match Call::new(pass, head, body, context) {
             Ok(call) => call,
