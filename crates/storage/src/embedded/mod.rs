@@ -14,6 +14,7 @@
 //! | `readers.rs` | open snapshots, to wait for those opened before some moment |
 //! | `scrub.rs` | getting removed bytes out of the files |
 //! | `throttle.rs` | delays that let compaction keep up with writing |
+//! | `watermarks.rs` | removals told by one number, and how their bytes leave the tables |
 //! | `data_directory.rs` | which directories may hold a store |
 //! | `restore.rs` | making a store from a backup |
 //! | `journal.rs`, `manifest.rs` | checks that fjall does not make when it opens a store |
@@ -34,6 +35,9 @@ mod rescue;
 mod restore;
 mod scrub;
 mod throttle;
+#[cfg(test)]
+mod watermark_tests;
+mod watermarks;
 
 use crate::clock::{ClockOptions, Command};
 use crate::record::StoreRecord;

@@ -6,7 +6,8 @@
 //! 1. wait for earlier snapshots: they may read removed entries, so fjall would keep those;
 //! 2. begin another journal file, so that the old ones, which hold written data and the keys of removed data, can go;
 //! 3. flush every memtable: fjall deletes a journal file when tables hold everything in it;
-//! 4. rewrite the tables of the keyspaces concerned into the last level, without removed entries and their tombstones;
+//! 4. rewrite the tables of the keyspaces concerned into the last level, without removed entries and their tombstones, and without
+//!    what lies below watermarks;
 //! 5. let fjall drop the old versions of its tables, which unlinks their files, and check that they are gone.
 //!
 //! fjall begins another journal file only when the current one reaches 64 MB, and offers no call for it. So the scrub
@@ -74,6 +75,7 @@ impl Scrub<'_> {
         }
         let journals = self.journals()?;
         self.begin_journal(&journals)?;
+        self.database.sync_watermarks()?;
         self.database.flush()?;
         if !self.wait_until_gone(&journals)? {
             return Ok(Scrubbed::Held);
