@@ -52,4 +52,4 @@ pub use ticket::Ticket;
 pub use time::Time;
 pub use transact::{transact, transact_in_background, transact_noting, transact_with};
 pub use transaction::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Transaction};
-pub use watermark::{WATERMARK, watermark};
+pub use watermark::{SLOT_BITS, WATERMARK, watermark};

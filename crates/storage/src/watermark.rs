@@ -13,6 +13,12 @@
 //!   Q       /a   3               there: another prefix
 //! ```
 //!
+//! What a store relies on:
+//!
+//! - Every key under a prefix with a watermark has a number, in all keyspaces of [`covers`].
+//! - A number is made of a sequence that its transaction has taken, or an earlier one has, and of [`SLOT_BITS`] more bits. So what a
+//!   commit has written has no number above [`last_number`] of the last sequence taken until then.
+//!
 //! Watermarks are entries of the catalog like any other, so that a snapshot has those of its commit.
 
 use crate::{Error, Keyspace, Read, Result};
@@ -25,21 +31,37 @@ pub const WATERMARK: u8 = 0xC0;
 
 const NUMBER_BYTES: usize = 8;
 
+/// The low bits of a number, by which those of one transaction differ. The others are a sequence.
+pub const SLOT_BITS: u32 = 7;
+
 /// The keyspaces to which watermarks apply.
 pub(crate) const COVERED: [Keyspace; 4] = [Keyspace::Item, Keyspace::Index, Keyspace::Queue, Keyspace::Feed];
 
 /// Those whose keys are a prefix and a number and nothing else, so that what lies below a watermark is a range.
 pub(crate) const RANGES: [Keyspace; 2] = [Keyspace::Item, Keyspace::Feed];
 
-/// Returns the position of a keyspace in [`COVERED`].
-pub(crate) fn covers(keyspace: Keyspace) -> Option<usize> {
-    COVERED.iter().position(|covered| *covered == keyspace)
+/// Returns whether watermarks apply to a keyspace.
+pub(crate) fn covers(keyspace: Keyspace) -> bool {
+    COVERED.contains(&keyspace)
 }
 
 /// Returns prefix and number of a key in a covered keyspace; `None` for a key that is too short to have both.
 pub(crate) fn place(key: &[u8]) -> Option<(Prefix, u64)> {
     let (prefix, rest) = key.split_first_chunk()?;
     Some((*prefix, u64::from_be_bytes(*rest.last_chunk::<NUMBER_BYTES>()?)))
+}
+
+/// Returns the highest number that can be made of a sequence, or of an earlier one.
+pub(crate) fn last_number(sequence: u64) -> u64 {
+    sequence
+        .checked_add(1)
+        .and_then(|next| next.checked_mul(1 << SLOT_BITS))
+        .map_or(u64::MAX, |next| next - 1)
+}
+
+/// Returns the sequence that a number is made of.
+pub(crate) fn sequence_of(number: u64) -> u64 {
+    number >> SLOT_BITS
 }
 
 /// Returns the key of a prefix's watermark in the catalog.
@@ -81,5 +103,14 @@ mod tests {
         assert_eq!(place(&[1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 5]), None);
         assert_eq!(prefix_of(&key([1, 2, 3, 4])), Some([1, 2, 3, 4]));
         assert_eq!(prefix_of(&[0x40, 1, 2, 3, 4]), None);
+    }
+
+    #[test]
+    fn the_last_number_of_a_sequence_comes_before_the_first_of_the_next() {
+        for sequence in [0, 1, 4711, u64::MAX >> SLOT_BITS] {
+            assert_eq!(sequence_of(last_number(sequence)), sequence);
+        }
+        assert_eq!(sequence_of(last_number(7) + 1), 8);
+        assert_eq!(last_number((u64::MAX >> SLOT_BITS) + 1), u64::MAX);
     }
 }

@@ -16,9 +16,8 @@
 
 use super::compaction_health::TableLists;
 use super::database::{Database, cannot};
-use crate::watermark::{self, COVERED, RANGES};
 use crate::writer::Shared;
-use crate::{Error, FreeSpace, Result};
+use crate::{Error, Result};
 use fjall::compaction::Leveled;
 use lsm_tree::{AbstractTree, Memtable};
 use parking_lot::{Condvar, Mutex};
@@ -33,9 +32,6 @@ pub(super) const TABLE_BYTES: u64 = 8 << 20;
 const FIRST_LEVEL_TABLES: u8 = 4;
 /// A level size that is never reached.
 const ENDLESS_BYTES: u64 = 1 << 50;
-/// The bytes below watermarks for which tables are dropped, and for which a keyspace is rewritten if they are half of it.
-const DROPPED_BYTES_MIN: u64 = 2 * TABLE_BYTES;
-const REWRITTEN_BYTES_MIN: u64 = 4 * TABLE_BYTES;
 /// How long flushes are collected after a commit.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -103,7 +99,7 @@ impl CompactorSignal {
         !state.closing
     }
 
-    fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         self.state.lock().closing
     }
 
@@ -209,7 +205,7 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
         *lists = TableLists::compare(database);
     }
     let outcome = match lists {
-        TableLists::Agree => compact(database, signal).and_then(|()| drop_covered(database, signal)),
+        TableLists::Agree => compact_round(database, signal),
         TableLists::Unread(error) => return Err(error.clone()),
         TableLists::Differ => {
             let what = "a list of tables on the disk is not the one in memory".to_owned();
@@ -220,6 +216,16 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
         *lists = TableLists::compare(database);
     }
     outcome
+}
+
+/// Drops the tables that watermarks cover, and compacts what is left.
+pub(super) fn compact_round(database: &Database, signal: &CompactorSignal) -> Result<()> {
+    // Once for all watermarks of a round: before, none of them counts.
+    if database.watermarks.wants_sync() {
+        database.sync_watermarks()?;
+    }
+    database.covered_tables.drop_from(database, signal)?;
+    compact(database, signal)
 }
 
 /// Compacts until nothing is left to compact. A keyspace in which that fails does not keep the others from it; the
@@ -254,48 +260,6 @@ fn compact_into(levels: &Arc<Leveled>, database: &Database, signal: &CompactorSi
             return outcome;
         }
     }
-}
-
-/// Drops what lies below watermarks in tables that no merge will touch.
-fn drop_covered(database: &Database, signal: &CompactorSignal) -> Result<()> {
-    for (number, name) in COVERED.into_iter().enumerate() {
-        let Some(keyspace) = database.opened_keyspace(name) else { continue };
-        if signal.is_closing() {
-            return Ok(());
-        }
-        if RANGES.contains(&name) && droppable_bytes(database, keyspace, number) >= DROPPED_BYTES_MIN {
-            drop_tables(database, keyspace, number)?;
-        }
-        let bytes = keyspace.disk_space();
-        let droppable = droppable_bytes(database, keyspace, number);
-        let has_space = |free_space: FreeSpace| free_space.check(bytes, free_space.reserved_bytes).is_ok();
-        if droppable >= REWRITTEN_BYTES_MIN.max(bytes / 2) && database.free_space().is_none_or(has_space) {
-            let _compacting = database.compacting.lock();
-            database.rewrite(keyspace)?;
-            database.watermarks.rewritten(number, keyspace.tree.active_memtable().len() as u64);
-        }
-    }
-    Ok(())
-}
-
-/// Returns how many bytes of a covered keyspace merges may drop, about.
-fn droppable_bytes(database: &Database, keyspace: &fjall::Keyspace, number: usize) -> u64 {
-    let droppable = u128::from(database.watermarks.droppable(number));
-    let entries = keyspace.tree.approximate_len().max(1) as u128;
-    u64::try_from(u128::from(keyspace.disk_space()) * droppable / entries).unwrap_or(u64::MAX)
-}
-
-/// Drops the tables that lie wholly below a watermark.
-pub(super) fn drop_tables(database: &Database, keyspace: &fjall::Keyspace, number: usize) -> Result<()> {
-    let _compacting = database.compacting.lock();
-    for (prefix, below) in database.watermarks.take_grown(number) {
-        let before = keyspace.tree.approximate_len();
-        let dropped = keyspace.tree.drop_range(watermark::range(prefix, below));
-        dropped.map_err(|error| cannot("drop tables", &error.into()))?;
-        let dropped = before.saturating_sub(keyspace.tree.approximate_len());
-        database.watermarks.dropped(number, dropped as u64);
-    }
-    Ok(())
 }
 
 /// Returns what changes whenever tables are merged or moved to another level, after which there may be more to do.

@@ -7,14 +7,17 @@
 //! - fjall does not flush on close; this module does, so the next start has nothing to replay into memory.
 //! - Compaction and freeing memtables are done by this crate: see compactor.rs.
 //! - Errors after which fjall refuses writes stop the store's writes, too.
-//! - Entries below a watermark are hidden from readers, and dropped by merges: see watermarks.rs.
+//! - Entries below a watermark are hidden from readers, and dropped later: see watermarks.rs.
 
 use super::compaction_health::CompactionHealth;
 use super::compactor::{CompactorSignal, Memtables, TABLE_BYTES, no_automatic_compaction};
+use super::covered_tables::CoveredTables;
+use super::hiding::Hiding;
 use super::marker::{Marker, State};
 use super::readers::Readers;
+use super::sequence_history::SequenceHistory;
 use super::throttle::{self, pause};
-use super::watermarks::{self, CoveredEntries, Hiding, Watermarks};
+use super::watermarks::{self, Watermarks};
 use super::{EmbeddedOptions, journal, manifest};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
@@ -27,6 +30,7 @@ use fjall::config::FilterPolicy;
 use fjall::{KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
 use lsm_tree::AbstractTree;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -36,8 +40,8 @@ const KEYSPACES: &str = "keyspaces";
 /// The keyspace of the store's own record.
 const OWN_KEYSPACE: &str = "store";
 const RECORD_KEY: &[u8] = b"record";
-/// How many entries below watermarks are still in tables, about.
-const COVERED_KEY: &[u8] = b"covered";
+/// The samples of [`SequenceHistory`].
+const SEQUENCES_KEY: &[u8] = b"sequences";
 /// The memtable size of an ordinary keyspace, and of the two that take most of the bytes.
 const MEMTABLE_BYTES: u64 = 8 << 20;
 const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
@@ -68,6 +72,7 @@ pub(super) struct Database {
     pub(super) compacting: Mutex<()>,
     pub(super) compaction_health: CompactionHealth,
     pub(super) watermarks: Arc<Watermarks>,
+    pub(super) covered_tables: CoveredTables,
 }
 
 impl Database {
@@ -140,6 +145,7 @@ impl Database {
             compacting: Mutex::default(),
             compaction_health: CompactionHealth::default(),
             watermarks,
+            covered_tables: CoveredTables::default(),
         };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
@@ -152,17 +158,20 @@ impl Database {
 
     /// Reads the watermarks, before anything is read that they hide.
     fn load_watermarks(&self) -> Result<()> {
-        let Some(catalog) = self.opened_keyspace(Keyspace::Catalog) else { return Ok(()) };
         let snapshot = self.fjall.snapshot();
-        let stored = snapshot.get(&self.own, COVERED_KEY).map_err(|error| cannot("read", &error))?;
-        let entries = stored.map_or_else(CoveredEntries::default, |stored| CoveredEntries::decode(&stored));
-        let mut found = Vec::new();
-        for entry in snapshot.prefix(catalog, [watermark::WATERMARK]) {
-            let (key, value) = entry.into_inner().map_err(|error| cannot("scan", &error))?;
-            let damaged = || Error::Corrupt { what: "the key of a watermark of wrong length".to_owned() };
-            found.push((watermark::prefix_of(&key).ok_or_else(damaged)?, watermark::decode(&value)?));
+        let mut found = HashMap::new();
+        if let Some(catalog) = self.opened_keyspace(Keyspace::Catalog) {
+            for entry in snapshot.prefix(catalog, [watermark::WATERMARK]) {
+                let (key, value) = entry.into_inner().map_err(|error| cannot("scan", &error))?;
+                let damaged = || Error::Corrupt { what: "the key of a watermark of wrong length".to_owned() };
+                found.insert(watermark::prefix_of(&key).ok_or_else(damaged)?, watermark::decode(&value)?);
+            }
         }
-        self.watermarks.load(found, entries, self.fjall.seqno());
+        let stored = snapshot.get(&self.own, SEQUENCES_KEY).map_err(|error| cannot("read", &error))?;
+        let sequence = self.record()?.map_or(0, |record| record.sequence);
+        let seqno = self.fjall.seqno();
+        let sequences = SequenceHistory::open(stored.as_deref().unwrap_or_default(), seqno, sequence);
+        self.watermarks.load(found, sequences, seqno);
         Ok(())
     }
 
@@ -223,12 +232,12 @@ impl Database {
         self.watermarks.settle(self.oldest_snapshot());
     }
 
-    /// Makes durable what is committed, so that merges may drop what its watermarks cover.
-    pub(super) fn sync_watermarks(&self) -> Result<()> {
+    /// Makes durable what is committed, so that merges may drop what its watermarks cover. Returns the sequence number next to it.
+    pub(super) fn sync_watermarks(&self) -> Result<u64> {
         let seqno = self.fjall.visible_seqno();
         self.fjall.persist(PersistMode::SyncData).map_err(|error| cannot("sync", &error))?;
         self.watermarks.synced(seqno);
-        Ok(())
+        Ok(seqno)
     }
 
     /// Rewrites all tables of a keyspace into the last level, without removed entries.
@@ -354,7 +363,8 @@ impl Backend for Committer {
         let is_synced = self.durability == Durability::Sync && durability == Durability::Sync;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         let covered = watermarks.begin_commit(&mut overlay);
-        // All entries, what watermarks cover, the store's record and the floor.
+        let sequences = watermarks.sequences_to_store();
+        // All entries, the history of sequences, the store's record and the floor.
         let entries = overlay.len() + 3;
         let batch = OwnedWriteBatch::with_capacity(fjall.clone(), entries);
         let mut batch = batch.durability(Some(mode));
@@ -365,17 +375,19 @@ impl Backend for Committer {
                 None => batch.remove(keyspace, key),
             }
         }
-        if covered.leaves_out() {
-            batch.insert(own, COVERED_KEY, watermarks.left_to_drop(&covered).encode());
+        if let Some(sequences) = sequences {
+            batch.insert(own, SEQUENCES_KEY, sequences);
         }
         batch.insert(own, RECORD_KEY, record.encode());
         // The last entry: `journal::check` looks for it there.
         batch.insert(own, journal::FLOOR_KEY, fjall.seqno().to_le_bytes());
         batch.commit().map_err(|error| cannot("commit", &error))?;
-        watermarks.committed(covered, fjall.seqno());
-        // A store that never syncs has no order to keep: a power failure may take any part of it.
-        if is_synced || self.durability == Durability::Buffered {
-            watermarks.synced(fjall.seqno());
+        let seqno = fjall.visible_seqno();
+        watermarks.committed(covered, seqno, record.sequence);
+        // Also where users are promised no more than a buffered commit: a power failure must not take back a watermark whose entries
+        // are gone, and leave their items.
+        if is_synced {
+            watermarks.synced(seqno);
         }
         self.memtables.committed(&self.database);
         throttle::throttle_after(&self.database, entries);
@@ -424,7 +436,10 @@ impl EmbeddedSnapshot {
     }
 
     /// Returns what the snapshot hides of a keyspace.
-    fn hiding(&self, keyspace: Keyspace) -> Option<Hiding<'_, impl Fn(watermark::Prefix) -> Result<u64>>> {
+    pub(super) fn hiding(
+        &self,
+        keyspace: Keyspace,
+    ) -> Option<Hiding<'_, impl Fn(watermark::Prefix) -> Result<u64>>> {
         let read = move |prefix| watermark::watermark(self, prefix);
         Hiding::new(&self.reader.database.watermarks, keyspace, read)
     }
@@ -446,6 +461,14 @@ impl Read for EmbeddedSnapshot {
 
     fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
         let hiding = self.hiding(keyspace);
+        let visible = match &hiding {
+            Some(hiding) => hiding.skip_hidden(keyspace, range),
+            None => Ok(range),
+        };
+        let range = match visible {
+            Ok(range) => range,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
         let Some(keyspace) = self.keyspace(keyspace).filter(|_| !range.is_empty()) else {
             return Box::new(std::iter::empty());
         };

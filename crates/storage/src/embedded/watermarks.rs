@@ -1,75 +1,36 @@
-//! Watermarks in the embedded store: entries below them are hidden from readers, and leave the files when tables are merged.
+//! Watermarks in the embedded store: entries below them are hidden from readers, and leave the files when nothing needs them.
 //!
 //! A commit leaves out the removals that a watermark covers ([`Watermarks::begin_commit`]). What would have been a tombstone for each
 //! entry, written to journal, memtable and table and merged down to its entry, is one number for each prefix.
 //!
-//! - *Readers* ([`Hiding`]) pass over entries below the watermark of their own snapshot.
+//! - *Readers* (`hiding.rs`) pass over entries below the watermark of their own snapshot.
 //! - *Merges* ([`MergeFilter`]) drop an entry once its watermark is *settled*: in every open snapshot, so that no reader misses an
 //!   entry that its snapshot still has, and durable, because a power failure must not take back a watermark whose entries are gone
-//!   already.
-//! - *Whole tables* (`compactor.rs`): keys that are a prefix and a number, those of items and of the feed, are in the order of
-//!   watermarks, so tables below one are dropped as they are.
-//! - *Rewrites* (`compactor.rs`): other tables of ascending keys are moved from level to level and never merged. So the
-//!   entries that should have been dropped are counted, and when they are many, the keyspace is rewritten.
+//!   already. A commit counts as durable once it was synced, whatever the store promises to its users.
+//! - *Whole tables* (`covered_tables.rs`) that have nothing but entries below settled watermarks are dropped as they are. Tables of
+//!   ascending keys are never merged, so the filter does not see them.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::{AddAssign, SubAssign};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use parking_lot::{Mutex, RwLock};
 
+use super::sequence_history::SequenceHistory;
 use crate::overlay::Overlay;
 use crate::watermark::{self, COVERED, Prefix};
-use crate::{KeyRange, Keyspace, Result};
+use crate::{KeyRange, Keyspace};
 
-/// The most watermarks at once below which whole tables are dropped.
-const RANGES_MAX: usize = 8;
-
-/// Entries in each of the [`COVERED`] keyspaces.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct CoveredEntries([u64; COVERED.len()]);
-
-impl AddAssign for CoveredEntries {
-    fn add_assign(&mut self, other: Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(entries, more)| *entries += more);
-    }
-}
-
-impl SubAssign for CoveredEntries {
-    fn sub_assign(&mut self, other: Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(entries, less)| *entries = entries.saturating_sub(less));
-    }
-}
-
-impl CoveredEntries {
-    pub(super) fn encode(self) -> Vec<u8> {
-        self.0.iter().flat_map(|entries| entries.to_le_bytes()).collect()
-    }
-
-    /// Reads the stored form. It is an estimate, so what cannot be read counts as nothing.
-    pub(super) fn decode(stored: &[u8]) -> Self {
-        let mut counts = Self::default();
-        for (count, stored) in counts.0.iter_mut().zip(stored.chunks_exact(8)) {
-            *count = stored.try_into().map_or(0, u64::from_le_bytes);
-        }
-        counts
-    }
-
-    fn is_none(self) -> bool {
-        self == Self::default()
-    }
-}
+/// The most commits whose watermarks wait one by one; those behind them wait for the last one.
+const PENDING_MAX: usize = 256;
 
 /// Watermarks of a commit that are not settled yet.
 #[derive(Debug)]
 struct Pending {
     /// The sequence number next to the commit: a snapshot at it, or behind, has the commit.
     seqno: u64,
-    raised: Vec<(Prefix, u64)>,
-    entries: CoveredEntries,
+    raised: HashMap<Prefix, u64>,
 }
 
 /// The watermarks on their way from a commit to the merges.
@@ -77,22 +38,12 @@ struct Pending {
 struct Progress {
     /// In the order of their commits.
     pending: VecDeque<Pending>,
-    /// The entries of all of them.
-    pending_entries: CoveredEntries,
     /// Commits that end at or below this sequence number are durable.
     durable_seqno: u64,
-    settled: HashMap<Prefix, u64>,
-    /// What merges may drop and have not dropped, about.
-    droppable: CoveredEntries,
-    /// The settled watermarks below which tables of a covered keyspace were dropped.
-    tables_dropped: [HashMap<Prefix, u64>; COVERED.len()],
-}
-
-impl Progress {
-    fn push(&mut self, pending: Pending) {
-        self.pending_entries += pending.entries;
-        self.pending.push_back(pending);
-    }
+    settled: Arc<HashMap<Prefix, u64>>,
+    /// Changes whenever a watermark is settled.
+    generation: u64,
+    sequences: SequenceHistory,
 }
 
 /// The watermarks of a store.
@@ -108,24 +59,26 @@ pub(super) struct Watermarks {
 /// What a commit does to watermarks.
 #[derive(Debug, Default)]
 pub(super) struct Commit {
-    raised: Vec<(Prefix, u64)>,
-    entries: CoveredEntries,
+    raised: HashMap<Prefix, u64>,
 }
 
-impl Commit {
-    /// Returns whether the commit has left out a removal.
-    pub(super) fn leaves_out(&self) -> bool {
-        !self.entries.is_none()
-    }
+/// What may be dropped: no reader and no power failure can need it.
+pub(super) struct Settled {
+    pub(super) watermarks: Arc<HashMap<Prefix, u64>>,
+    pub(super) sequences: SequenceHistory,
 }
 
 impl Watermarks {
     /// Takes over what a store has when it is opened.
-    pub(super) fn load(&self, watermarks: Vec<(Prefix, u64)>, droppable: CoveredEntries, seqno: u64) {
-        self.highest.write().extend(watermarks.iter().copied());
-        self.committed.lock().extend(watermarks.iter().copied());
-        // A killed process may not have synced them.
-        self.progress.lock().push(Pending { seqno, raised: watermarks, entries: droppable });
+    pub(super) fn load(&self, watermarks: HashMap<Prefix, u64>, sequences: SequenceHistory, seqno: u64) {
+        self.highest.write().extend(watermarks.iter());
+        self.committed.lock().extend(watermarks.iter());
+        let mut progress = self.progress.lock();
+        progress.sequences = sequences;
+        if !watermarks.is_empty() {
+            // A killed process may not have synced them.
+            progress.pending.push_back(Pending { seqno, raised: watermarks });
+        }
     }
 
     /// Takes the removals out of a commit that its watermarks or earlier ones cover.
@@ -133,24 +86,21 @@ impl Watermarks {
         let mut commit = Commit::default();
         for (key, value) in overlay.puts(Keyspace::Catalog, &KeyRange::prefix([watermark::WATERMARK])) {
             if let (Some(prefix), Ok(number)) = (watermark::prefix_of(key), watermark::decode(value)) {
-                commit.raised.push((prefix, number));
+                commit.raised.insert(prefix, number);
             }
         }
         let committed = self.committed.lock();
         if committed.is_empty() && commit.raised.is_empty() {
             return commit;
         }
-        let raised: HashMap<Prefix, u64> = commit.raised.iter().copied().collect();
-        let covering = |prefix: &Prefix| raised.get(prefix).or_else(|| committed.get(prefix)).copied();
-        for (keyspace, entries) in COVERED.into_iter().zip(&mut commit.entries.0) {
+        let covering = |prefix: &Prefix| commit.raised.get(prefix).or_else(|| committed.get(prefix)).copied();
+        for keyspace in COVERED {
             overlay.retain_removals(keyspace, |key| {
-                let is_covered = watermark::place(key)
-                    .is_some_and(|(prefix, number)| covering(&prefix).is_some_and(|below| number < below));
-                *entries += u64::from(is_covered);
-                is_covered
+                watermark::place(key)
+                    .is_some_and(|(prefix, number)| covering(&prefix).is_some_and(|below| number < below))
             });
         }
-        // Before the commit can be seen: who sees it must know that there may be something to hide.
+        // Before the commit can be seen: a reader that sees it must know that there may be something to hide.
         let mut highest = self.highest.write();
         for (prefix, number) in &commit.raised {
             let known = highest.entry(*prefix).or_default();
@@ -159,22 +109,20 @@ impl Watermarks {
         commit
     }
 
-    /// Returns what is left to drop with this commit, for the next start.
-    pub(super) fn left_to_drop(&self, commit: &Commit) -> CoveredEntries {
-        let progress = self.progress.lock();
-        let mut sum = progress.droppable;
-        sum += progress.pending_entries;
-        sum += commit.entries;
-        sum
+    /// Returns what the next commit has to store of the history of sequences.
+    pub(super) fn sequences_to_store(&self) -> Option<Vec<u8>> {
+        self.progress.lock().sequences.take_changed()
     }
 
-    /// Takes note of a finished commit. `seqno` is the next sequence number after it.
-    pub(super) fn committed(&self, commit: Commit, seqno: u64) {
-        if commit.raised.is_empty() && !commit.leaves_out() {
-            return;
+    /// Takes note of a finished commit. `seqno` is the next sequence number after it, `sequence` the last one taken.
+    pub(super) fn committed(&self, commit: Commit, seqno: u64, sequence: u64) {
+        let mut progress = self.progress.lock();
+        if let Some(highest) = commit.raised.values().max() {
+            progress.sequences.raised(watermark::sequence_of(*highest));
+            self.committed.lock().extend(commit.raised.iter());
+            progress.push(Pending { seqno, raised: commit.raised });
         }
-        self.committed.lock().extend(commit.raised.iter().copied());
-        self.progress.lock().push(Pending { seqno, raised: commit.raised, entries: commit.entries });
+        progress.sequences.committed(seqno, sequence);
     }
 
     /// Takes note that all commits before this sequence number survive a power failure.
@@ -183,14 +131,20 @@ impl Watermarks {
         progress.durable_seqno = progress.durable_seqno.max(seqno);
     }
 
+    /// Returns whether a watermark waits for a sync.
+    pub(super) fn wants_sync(&self) -> bool {
+        let progress = self.progress.lock();
+        progress.pending.back().is_some_and(|last| last.seqno > progress.durable_seqno)
+    }
+
     /// Settles the watermarks that are durable and in every snapshot. All snapshots have what is below `oldest_snapshot`.
     pub(super) fn settle(&self, oldest_snapshot: u64) {
         let mut progress = self.progress.lock();
-        let Progress { pending, pending_entries, durable_seqno, settled, droppable, .. } = &mut *progress;
+        let Progress { pending, durable_seqno, settled, generation, .. } = &mut *progress;
         let through = oldest_snapshot.min(*durable_seqno);
         while let Some(first) = pending.pop_front_if(|first| first.seqno <= through) {
-            *pending_entries -= first.entries;
-            *droppable += first.entries;
+            *generation += 1;
+            let settled = Arc::make_mut(settled);
             for (prefix, number) in first.raised {
                 let known = settled.entry(prefix).or_default();
                 *known = (*known).max(number);
@@ -198,81 +152,37 @@ impl Watermarks {
         }
     }
 
-    /// Returns how many entries of a covered keyspace merges may drop, about.
-    pub(super) fn droppable(&self, covered: usize) -> u64 {
-        self.progress.lock().droppable.0[covered]
+    /// Returns whether all watermarks of commits before a sequence number are settled.
+    pub(super) fn are_settled_through(&self, seqno: u64) -> bool {
+        self.progress.lock().pending.front().is_none_or(|first| first.seqno > seqno)
     }
 
-    /// Takes note that entries were dropped without a merge.
-    pub(super) fn dropped(&self, covered: usize, entries: u64) {
-        let droppable = &mut self.progress.lock().droppable.0[covered];
-        *droppable = droppable.saturating_sub(entries);
+    /// Returns a number that changes whenever a watermark is settled; 0 before the first.
+    pub(super) fn generation(&self) -> u64 {
+        self.progress.lock().generation
     }
 
-    /// Returns the settled watermarks that have grown since this was last asked of a covered keyspace; none if they are many: with
-    /// entries of many prefixes in every table there are no tables to drop, and merges have enough to do.
-    pub(super) fn take_grown(&self, covered: usize) -> Vec<(Prefix, u64)> {
-        let mut progress = self.progress.lock();
-        let Progress { settled, tables_dropped, .. } = &mut *progress;
-        let dropped = &mut tables_dropped[covered];
-        let has_grown = |(prefix, number): &(&Prefix, &u64)| dropped.get(*prefix).copied() < Some(**number);
-        let grown: Vec<_> =
-            settled.iter().filter(has_grown).map(|(prefix, number)| (*prefix, *number)).collect();
-        if grown.len() > RANGES_MAX {
-            return Vec::new();
-        }
-        dropped.extend(grown.iter().copied());
-        grown
-    }
-
-    /// Takes note that the tables of a covered keyspace were rewritten: what is left to drop was in memory.
-    pub(super) fn rewritten(&self, covered: usize, in_memory: u64) {
-        let droppable = &mut self.progress.lock().droppable.0[covered];
-        *droppable = in_memory.min(*droppable);
+    /// Returns what may be dropped.
+    pub(super) fn settled(&self) -> Settled {
+        let progress = self.progress.lock();
+        Settled { watermarks: Arc::clone(&progress.settled), sequences: progress.sequences.clone() }
     }
 
     /// Returns the highest watermark that any snapshot may have for a prefix.
-    fn highest(&self, prefix: Prefix) -> u64 {
+    pub(super) fn highest(&self, prefix: Prefix) -> u64 {
         self.highest.read().get(&prefix).copied().unwrap_or(0)
     }
 }
 
-/// What a snapshot hides: entries below the watermarks that it has.
-pub(super) struct Hiding<'a, F> {
-    watermarks: &'a Watermarks,
-    /// Reads a watermark from the snapshot.
-    read: F,
-    /// The prefix of the last key, and its watermark.
-    last: Option<(Prefix, u64)>,
-}
-
-impl<'a, F: Fn(Prefix) -> Result<u64>> Hiding<'a, F> {
-    /// Returns what a snapshot hides of a keyspace; `None` if watermarks do not apply to it.
-    pub(super) fn new(watermarks: &'a Watermarks, keyspace: Keyspace, read: F) -> Option<Self> {
-        watermark::covers(keyspace).map(|_| Hiding { watermarks, read, last: None })
-    }
-
-    /// Returns whether an entry is hidden.
-    pub(super) fn hides(&mut self, key: &[u8]) -> Result<bool> {
-        let Some((prefix, number)) = watermark::place(key) else { return Ok(false) };
-        let below = match self.last {
-            Some((last, below)) if last == prefix => below,
-            _ if number >= self.watermarks.highest(prefix) => return Ok(false),
-            _ => {
-                let below = (self.read)(prefix)?;
-                self.last = Some((prefix, below));
-                below
+impl Progress {
+    fn push(&mut self, pending: Pending) {
+        let is_full = self.pending.len() >= PENDING_MAX;
+        match self.pending.back_mut() {
+            Some(last) if is_full => {
+                last.seqno = pending.seqno;
+                last.raised.extend(pending.raised);
             }
-        };
-        Ok(number < below)
-    }
-
-    /// Returns an entry unless it is hidden.
-    pub(super) fn visible(&mut self, entry: Result<(Bytes, Bytes)>) -> Option<Result<(Bytes, Bytes)>> {
-        match entry.and_then(|(key, value)| Ok((self.hides(&key)?, key, value))) {
-            Ok((true, ..)) => None,
-            Ok((false, key, value)) => Some(Ok((key, value))),
-            Err(error) => Some(Err(error)),
+            _ => self.pending.push_back(pending),
         }
     }
 }
@@ -280,7 +190,6 @@ impl<'a, F: Fn(Prefix) -> Result<u64>> Hiding<'a, F> {
 /// Makes the filters of the merges of one keyspace.
 struct MergeFilters {
     watermarks: AssertUnwindSafe<Arc<Watermarks>>,
-    covered: usize,
 }
 
 impl Factory for MergeFilters {
@@ -289,41 +198,29 @@ impl Factory for MergeFilters {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        let settled = self.watermarks.progress.lock().settled.clone();
-        let watermarks = Arc::clone(&self.watermarks);
-        Box::new(MergeFilter { settled, dropped: 0, covered: self.covered, watermarks })
+        Box::new(MergeFilter { settled: Arc::clone(&self.watermarks.progress.lock().settled) })
     }
 }
 
 /// Drops the entries below settled watermarks in one merge.
 struct MergeFilter {
-    settled: HashMap<Prefix, u64>,
-    dropped: u64,
-    covered: usize,
-    watermarks: Arc<Watermarks>,
+    settled: Arc<HashMap<Prefix, u64>>,
 }
 
 impl CompactionFilter for MergeFilter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
-        let key = item.key();
-        let is_settled = watermark::place(key)
-            .is_some_and(|(prefix, number)| self.settled.get(&prefix).is_some_and(|below| number < *below));
-        if !is_settled {
+        if self.settled.is_empty() {
             return Ok(Verdict::Keep);
         }
-        self.dropped += 1;
-        // A tombstone, which the last level drops: levels below may have older versions of the entry, which readers would pass over,
-        // and which no merge need look at again.
-        Ok(Verdict::Remove)
-    }
-
-    fn finish(self: Box<Self>) {
-        self.watermarks.dropped(self.covered, self.dropped);
+        let is_settled = watermark::place(item.key())
+            .is_some_and(|(prefix, number)| self.settled.get(&prefix).is_some_and(|below| number < *below));
+        // No tombstone is left: older versions of the entry, which levels below may have, lie below the watermark, too.
+        Ok(if is_settled { Verdict::Destroy } else { Verdict::Keep })
     }
 }
 
 /// Returns what makes the filter of a keyspace by its name; `None` for one that watermarks do not apply to.
 pub(super) fn filters(watermarks: &Arc<Watermarks>, name: &str) -> Option<Arc<dyn Factory>> {
-    let covered = COVERED.iter().position(|covered| covered.name() == name)?;
-    Some(Arc::new(MergeFilters { watermarks: AssertUnwindSafe(Arc::clone(watermarks)), covered }))
+    let is_covered = COVERED.iter().any(|covered| covered.name() == name);
+    is_covered.then(|| Arc::new(MergeFilters { watermarks: AssertUnwindSafe(Arc::clone(watermarks)) }) as _)
 }

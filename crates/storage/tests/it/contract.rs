@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use storage::{
-    Direction, Error, KeyRange, Keyspace, Lanes, Read, Snapshot, Store, Transaction, transact, watermark,
+    Direction, Error, KeyRange, Keyspace, Lanes, Read, SLOT_BITS, Snapshot, Store, Transaction, transact,
+    watermark,
 };
 
 const SEEDS: u64 = 12;
@@ -124,8 +125,13 @@ fn prefix(random: &mut fastrand::Rng) -> [u8; 4] {
 fn put_numbered(random: &mut fastrand::Rng, tx: &mut Transaction<'_>) -> Result<(), Error> {
     let prefix = prefix(random);
     let number = watermark(tx, prefix)? + random.u64(..20);
-    let key = [&prefix[..], &key(random), &number.to_be_bytes()].concat();
-    tx.put(NUMBERED[random.usize(..4)], key, vec![random.u8(..)]);
+    while tx.last_sequence() < number >> SLOT_BITS {
+        tx.next_sequence();
+    }
+    let keyspace = NUMBERED[random.usize(..4)];
+    // Keys of items and of the feed are a prefix and a number and nothing else.
+    let between = if [Keyspace::Item, Keyspace::Feed].contains(&keyspace) { Vec::new() } else { key(random) };
+    tx.put(keyspace, [&prefix[..], &between, &number.to_be_bytes()].concat(), vec![random.u8(..)]);
     Ok(())
 }
 
