@@ -14,6 +14,7 @@ use storage::{Direction, KeyRange, Keyspace, Read, Scan, Transaction, watermark}
 
 use crate::keys::{self, Key, PartitionId};
 use crate::types::error::Result;
+use crate::types::events;
 
 /// A scan over the first items of a partition, as far as the removals reach.
 pub(super) struct FrontScan<'a> {
@@ -52,6 +53,8 @@ pub(super) struct Front {
     /// In ascending order, without a gap.
     numbers: Vec<ItemNumber>,
     removed: HashSet<ItemNumber>,
+    /// Whether no item came behind them.
+    are_all: bool,
 }
 
 impl Front {
@@ -64,6 +67,7 @@ impl Front {
         while scan.head.as_ref().is_some_and(|(next, _)| is_to_be_removed(next)) {
             self.numbers.extend(scan.step()?.map(|(number, _)| number));
         }
+        self.are_all = scan.head.is_none();
         Ok(())
     }
 
@@ -72,11 +76,19 @@ impl Front {
         self.removed.insert(number);
     }
 
-    /// Sets the watermark behind the first items that were removed.
+    /// Sets the watermark behind the first items that were removed, or behind everything that was ever written to a partition that is
+    /// empty now, changes of its items included.
     pub(super) fn set_watermark(&self, tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
-        match self.numbers.iter().take_while(|number| self.removed.contains(number)).last() {
-            Some(last) => Ok(tx.set_watermark(partition.0.to_be_bytes(), last.0 + 1)?),
-            None => Ok(()),
-        }
+        let removed = self.numbers.iter().take_while(|number| self.removed.contains(number)).count();
+        let Some(last) = removed.checked_sub(1).map(|last| self.numbers[last]) else { return Ok(()) };
+        let is_empty = self.are_all && removed == self.numbers.len() && no_item_behind(tx, partition, last)?;
+        let below = if is_empty { events::last_of_commit(tx.last_sequence()).0 } else { last.0 };
+        Ok(tx.set_watermark(partition.0.to_be_bytes(), below + 1)?)
     }
+}
+
+/// Returns whether a partition has no item with a higher number.
+fn no_item_behind(reader: &dyn Read, partition: PartitionId, number: ItemNumber) -> Result<bool> {
+    let behind = KeyRange::prefix(keys::partition(partition)).after(Key::Item(partition, number).encode().1);
+    Ok(reader.scan(Keyspace::Item, behind, Direction::Forward).next().transpose()?.is_none())
 }

@@ -59,6 +59,13 @@ impl World {
         self.engine.write(&self.container(), None, Operation::Create { body }).wait().expect("created");
     }
 
+    fn upsert(&self, number: u64) {
+        let text = format!(r#"{{"id":"{number}","pk":"{}","n":{number}}}"#, number % 3);
+        let body = Document::from_json(text.as_bytes()).expect("valid JSON");
+        let upsert = Operation::Upsert { body, precondition: Precondition::None };
+        self.engine.write(&self.container(), None, upsert).wait().expect("written");
+    }
+
     fn replace_definition(&self, default_ttl: u64, indexing: &str) {
         let definition = definition(default_ttl, indexing);
         self.engine.replace_container(&self.container(), definition, &Precondition::None).expect("replaced");
@@ -178,6 +185,24 @@ fn t22_an_item_that_lives_longer_holds_the_watermark_back() {
     world.check();
 }
 
+/// Entries of later versions have the numbers of their items, but are as new as their writes: a store knows that all of them are covered
+/// only from a watermark behind those writes.
+#[test]
+fn t24_the_watermark_of_an_empty_partition_is_behind_its_last_write() {
+    let world = World::new();
+    for number in 0..ITEMS {
+        world.upsert(number);
+    }
+    let last = crate::types::events::last_of_commit(world.store.last_sequence());
+    assert_eq!(world.purge(), ITEMS);
+    assert_eq!(world.watermark(), last.0 + 1);
+    world.create(1);
+    assert_eq!(world.counted()[0], ["1"]);
+    world.check();
+    assert_eq!(world.purge(), 1);
+    assert!(world.watermark() > last.0 + 1);
+}
+
 #[test]
 fn t22_an_index_that_is_built_beside_watermarks_is_whole() {
     let world = World::new();
@@ -210,6 +235,10 @@ fn t22_a_dropped_container_leaves_nothing_that_can_be_seen() {
     let container = world.container();
     world.engine.delete_container(&container, &Precondition::None).expect("dropped");
     while world.engine.purge_step(100).expect("a step").other_entries > 0 {}
+    let snapshot = world.store.snapshot().expect("a snapshot");
+    let below = watermark(&*snapshot, container.partitions[0].id.0.to_be_bytes()).expect("readable");
+    assert_eq!(below, u64::MAX, "tables that had its entries may go");
+    drop(snapshot);
     for keyspace in [Keyspace::Item, Keyspace::Index, Keyspace::Queue, Keyspace::Feed] {
         assert_eq!(world.entries(keyspace), 0, "{}", keyspace.name());
     }
