@@ -40,6 +40,8 @@ mod scrub;
 mod sequence_history;
 mod throttle;
 #[cfg(test)]
+mod watermark_steps_tests;
+#[cfg(test)]
 mod watermark_tests;
 mod watermarks;
 

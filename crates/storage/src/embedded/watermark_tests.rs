@@ -23,16 +23,16 @@ const BELOW: u64 = 60;
 type Change = (Keyspace, Vec<u8>, Option<Vec<u8>>);
 
 /// A database without background threads.
-struct Bench {
-    database: Arc<Database>,
+pub(super) struct Bench {
+    pub(super) database: Arc<Database>,
     committer: Committer,
     signal: Arc<CompactorSignal>,
     /// The last one taken.
-    sequence: u64,
+    pub(super) sequence: u64,
 }
 
 impl Bench {
-    fn open(directory: &Path) -> Self {
+    pub(super) fn open(directory: &Path) -> Self {
         Self::with(directory, Durability::Sync)
     }
 
@@ -52,7 +52,7 @@ impl Bench {
         Self { database, committer, signal, sequence }
     }
 
-    fn commit(&mut self, durability: Durability, changes: &[Change]) {
+    pub(super) fn commit(&mut self, durability: Durability, changes: &[Change]) {
         let mut overlay = Overlay::default();
         let mut undo = overlay.begin();
         for (keyspace, key, value) in changes {
@@ -78,7 +78,7 @@ impl Bench {
         self.commit(durability, &changes);
     }
 
-    fn snapshot(&self) -> EmbeddedSnapshot {
+    pub(super) fn snapshot(&self) -> EmbeddedSnapshot {
         EmbeddedSnapshot::new(Arc::clone(&self.database))
     }
 
@@ -97,7 +97,7 @@ impl Bench {
     }
 
     /// Does what the background thread does when it wakes.
-    fn round(&mut self) {
+    pub(super) fn round(&mut self) {
         self.go_on();
         compact_round(&self.database, &self.signal).unwrap();
     }
@@ -119,6 +119,17 @@ impl Bench {
         self.database.flush().unwrap();
     }
 
+    /// The tables of the keyspaces that watermarks apply to.
+    pub(super) fn tables(&self) -> BTreeSet<(&'static str, lsm_tree::TableId)> {
+        let mut tables = BTreeSet::new();
+        for name in watermark::COVERED {
+            let Some(keyspace) = self.database.opened_keyspace(name) else { continue };
+            let version = keyspace.tree.current_version();
+            tables.extend(version.iter_tables().map(|table| (name.name(), table.id())));
+        }
+        tables
+    }
+
     /// Raises the watermark of a prefix.
     fn raise(&mut self, prefix: watermark::Prefix, below: u64) {
         let watermark = (Keyspace::Catalog, watermark::key(prefix), Some(below.to_be_bytes().to_vec()));
@@ -132,7 +143,7 @@ fn ascending(prefix: watermark::Prefix, number: u64) -> Vec<u8> {
 }
 
 /// The first number of a sequence.
-fn number(sequence: u64) -> u64 {
+pub(super) fn number(sequence: u64) -> u64 {
     sequence << watermark::SLOT_BITS
 }
 
@@ -357,16 +368,12 @@ fn a_round_rewrites_no_tables_however_much_of_them_is_covered() {
             bench.database.flush().unwrap();
         }
     }
-    let tables = |bench: &Bench| {
-        let index = bench.database.opened_keyspace(Keyspace::Index).unwrap();
-        index.tree.current_version().iter_tables().map(lsm_tree::Table::id).collect::<BTreeSet<_>>()
-    };
     bench.round();
-    let before = tables(&bench);
+    let before = bench.tables();
     bench.raise(PREFIX, COVERED);
     bench.round();
     bench.round();
-    assert_eq!(tables(&bench), before);
+    assert_eq!(bench.tables(), before);
 }
 
 /// What a scrub waits for: it has not removed what its rewrite had to leave.
