@@ -20,6 +20,7 @@ use fastrand::Rng;
 
 use crate::backups;
 use crate::disturb::{self, Disturber, Focus, Tally};
+use crate::item_client::{DirectClient, ItemClient};
 use crate::process::{Launch, Server};
 use crate::shown::{self, OFFSET_MOST_SECONDS};
 use crate::verify::{self, Feeds, Writers};
@@ -28,6 +29,8 @@ use crate::writer::Step;
 use crate::{Outcome, Setting};
 
 const WRITERS: usize = 5;
+/// Of them, those in direct mode.
+const DIRECT_WRITERS: usize = 2;
 const WIRE_WRITERS: usize = 2;
 /// Steps of each writer before the journal loses its end.
 const SABOTAGED_STEPS: usize = 30;
@@ -285,9 +288,9 @@ impl Kills {
         let fuse = self.random.f64();
         let was_running = std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for writer in writers.iter_mut() {
-                let mut client = Client::connect(&address)?;
-                threads.push(scope.spawn(move || drive(|| writer.step(world, &mut client))));
+            for (number, writer) in writers.iter_mut().enumerate() {
+                let mut client = item_client(&server, number)?;
+                threads.push(scope.spawn(move || drive(|| writer.step(world, &mut *client))));
             }
             for writer in wire_writers.iter_mut() {
                 let mut wire = WireClient::connect(&mongo)?;
@@ -342,6 +345,15 @@ fn left_over(focus: Focus, client: &mut Client) -> Result<bool> {
     let header = "x-ms-documentdb-populatequotainfo: true\r\n";
     let answer = client.request("GET", &path, header, "")?.expect(200)?;
     Ok(answer.index_progress.is_some_and(|percent| percent < 100))
+}
+
+/// Connects a writer, by direct mode or by HTTP.
+fn item_client(server: &Server, number: usize) -> Result<Box<dyn ItemClient + Send>> {
+    Ok(if number < DIRECT_WRITERS {
+        Box::new(DirectClient::connect(server)?)
+    } else {
+        Box::new(Client::connect(&server.address)?)
+    })
 }
 
 /// Steps until the server is gone.

@@ -9,12 +9,15 @@
 //! | `powerloss.rs` | the check: power loss after each sync; `recording.rs` reads what strace saw, `disk.rs` is the disk that is left |
 //! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk; `tracer.rs` lets them fail |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
+//! | `restarts.rs` | the check: stops in order under load in direct mode |
 //! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | the items and the writers |
+//! | `item_client.rs` | item operations over HTTP and in direct mode |
 //! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs`, `counted_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
-//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users |
+//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users, `honest.rs` the others |
+//! | `hostile_direct.rs` | the same of peers without a key in direct mode |
 //! | `idle.rs` | the start time and memory of an idle server |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
@@ -25,10 +28,13 @@ pub mod disk;
 pub mod diskfull;
 pub mod disturb;
 pub mod failures;
+pub mod honest;
 pub mod hostile;
+pub mod hostile_direct;
 pub mod hostile_peers;
 pub mod hostile_users;
 pub mod idle;
+pub mod item_client;
 pub mod items;
 pub mod kills;
 pub mod ledger;
@@ -41,6 +47,7 @@ pub mod powerloss;
 pub mod process;
 pub mod recording;
 pub mod refusals;
+pub mod restarts;
 pub mod shown;
 pub mod steady;
 pub mod times;
@@ -139,6 +146,12 @@ pub const CHECKS: &[Check] = &[
         run: hostile::run,
     },
     Check {
+        name: "hostile-direct",
+        what: "peers without a key in direct mode take nothing that honest clients need",
+        from: Effort::Ordinary,
+        run: hostile_direct::run,
+    },
+    Check {
         name: "overload",
         what: "three times the capacity: no collapse, bounded waits, full recovery",
         from: Effort::Ordinary,
@@ -167,6 +180,12 @@ pub const CHECKS: &[Check] = &[
         what: "kill -9 under load: nothing acknowledged is lost, nothing dead comes back, nothing is half there",
         from: Effort::Quick,
         run: kills::run,
+    },
+    Check {
+        name: "restarts",
+        what: "a server that stops in order: what it does not answer in direct mode it has not done",
+        from: Effort::Quick,
+        run: restarts::run,
     },
     Check {
         name: "powerloss",

@@ -70,7 +70,7 @@ impl Launch {
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.context("the loop ends with one")?;
         let mongo = mongo.context("no address of the MongoDB API was printed")?;
-        Ok(Server { child, address, mongo })
+        Ok(Server { child, data: self.data.clone(), address, mongo })
     }
 
     /// Returns the log.
@@ -116,6 +116,7 @@ impl Launch {
 /// A running server. It is killed when dropped.
 pub struct Server {
     child: Child,
+    data: PathBuf,
     /// Host and port of the NoSQL API.
     pub address: String,
     /// Host and port of the MongoDB API.
@@ -126,6 +127,12 @@ impl Server {
     /// Returns the process's number.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns the certificate that its clients inside TLS must trust, as PEM.
+    pub fn root_certificate(&self) -> Result<Vec<u8>> {
+        let file = self.data.join("tls/root.pem");
+        std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))
     }
 
     /// Sends SIGKILL; returns whether the process was still running.

@@ -1,10 +1,12 @@
-//! A writer of the NoSQL API: it does something at random to an item of its own, again and again, and keeps the ledger.
+//! A writer of the NoSQL API: it does something at random to an item of its own, again and again, and keeps the ledger. It
+//! does not know whether its client speaks HTTP or direct mode.
 
 use anyhow::{Context, Result, bail, ensure};
-use bolide_bench::client::{Answer, Client};
+use bolide_bench::client::Answer;
 use fastrand::Rng;
 use serde_json::Value;
 
+use crate::item_client::{Act, ItemClient, ItemRequest};
 use crate::items::{self, Wanted};
 use crate::ledger::{Attempt, Change, Entry, Presence};
 use crate::times::{ItemExpiry, Span};
@@ -28,19 +30,12 @@ pub enum Step {
     Answered,
     /// The server takes no writes, and said why.
     Refused(u16, String),
-    /// The connection is gone, and with it the outcome.
+    /// The connection is gone, and with it the outcome; or the server stops, and has done nothing.
     Lost,
 }
 
-/// What an operation is called, and what answers to it mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
-    Create,
-    Upsert,
-    Replace,
-    Patch,
-    Delete,
-}
+/// The status by which a server that stops tells clients in direct mode that nothing was done.
+pub const GONE: u16 = 410;
 
 /// One writer with its items.
 #[derive(Clone)]
@@ -66,7 +61,7 @@ impl Writer {
     }
 
     /// Does one thing.
-    pub fn step(&mut self, world: &World, client: &mut Client) -> Result<Step> {
+    pub fn step(&mut self, world: &World, client: &mut dyn ItemClient) -> Result<Step> {
         let container = self.random.usize(..CONTAINERS.len());
         if self.random.u8(..8) == 0 {
             return self.batch(world, client, container);
@@ -105,7 +100,7 @@ impl Writer {
     fn one(
         &mut self,
         world: &World,
-        client: &mut Client,
+        client: &mut dyn ItemClient,
         container: usize,
         at: usize,
         act: Act,
@@ -118,8 +113,19 @@ impl Writer {
         let entry = &mut self.items[container][at].entry;
         entry.attempts(Attempt { change, group: world.number(), mortal });
         let before = world.now();
-        let answer = send(client, act, CONTAINERS[container], &pk, &id, rev, size, wanted);
-        let Ok(answer) = answer else { return Ok(Step::Lost) };
+        let body = match act {
+            Act::Patch => items::patch(rev, wanted),
+            Act::Delete => String::new(),
+            _ => items::body(&id, &pk, rev, size, wanted),
+        };
+        let container_name = CONTAINERS[container];
+        let request =
+            ItemRequest { act, container: container_name, pk: &pk, id: &id, if_match: None, body: &body };
+        let Ok(answer) = client.item(&request) else { return Ok(Step::Lost) };
+        if answer.status == GONE {
+            entry.refused();
+            return Ok(Step::Lost);
+        }
         let now = Span { low: before.low, high: world.now().high };
         if answer.status >= 500 {
             return Ok(Step::Refused(answer.status, answer.body));
@@ -127,14 +133,14 @@ impl Writer {
         let presence = entry.presence(&world.rules[container].lock(), now);
         judge(entry, act, rev, presence, &answer).with_context(|| {
             let entry = format!("{entry:?}");
-            format!("{act:?} of {id} in {} ({presence:?} at {now:?}, {entry})", CONTAINERS[container])
+            format!("{act:?} of {id} in {container_name} ({presence:?} at {now:?}, {entry})")
         })?;
         self.acknowledged += u64::from(answer.status < 300);
         Ok(Step::Answered)
     }
 
     /// Upserts and deletes of several items that happen together.
-    fn batch(&mut self, world: &World, client: &mut Client, container: usize) -> Result<Step> {
+    fn batch(&mut self, world: &World, client: &mut dyn ItemClient, container: usize) -> Result<Step> {
         let now = world.now();
         let group = world.number();
         let mut chosen: Vec<usize> = (0..ITEMS).filter(|at| self.is_free(container, *at)).collect();
@@ -162,7 +168,7 @@ impl Writer {
     }
 
     /// Returns a hundred new items that expire after so many seconds.
-    pub fn crowd(&mut self, world: &World, client: &mut Client, seconds: i64) -> Result<Step> {
+    pub fn crowd(&mut self, world: &World, client: &mut dyn ItemClient, seconds: i64) -> Result<Step> {
         let group = world.number();
         let first = self.items[BULK].len();
         let mut operations = Vec::new();
@@ -182,21 +188,19 @@ impl Writer {
 
     fn send_batch(
         &mut self,
-        client: &mut Client,
+        client: &mut dyn ItemClient,
         container: usize,
         chosen: &[usize],
         operations: &[String],
     ) -> Result<Step> {
-        let headers = format!(
-            "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n\
-             x-ms-documentdb-partitionkey: [\"{}\"]\r\n",
-            self.pk()
-        );
-        let path = format!("/dbs/db/colls/{}/docs", CONTAINERS[container]);
-        let Ok(answer) = client.request("POST", &path, &headers, &format!("[{}]", operations.join(",")))
-        else {
+        let operations = format!("[{}]", operations.join(","));
+        let Ok(answer) = client.batch(CONTAINERS[container], &self.pk(), &operations) else {
             return Ok(Step::Lost);
         };
+        if answer.status == GONE {
+            chosen.iter().for_each(|at| self.items[container][*at].entry.refused());
+            return Ok(Step::Lost);
+        }
         if answer.status >= 500 {
             return Ok(Step::Refused(answer.status, answer.body));
         }
@@ -234,33 +238,6 @@ impl Writer {
 
 fn upsert_of(body: &str) -> String {
     format!("{{\"operationType\":\"Upsert\",\"resourceBody\":{body}}}")
-}
-
-#[expect(clippy::too_many_arguments, reason = "an operation has that many parts")]
-fn send(
-    client: &mut Client,
-    act: Act,
-    container: &str,
-    pk: &str,
-    id: &str,
-    rev: u64,
-    size: usize,
-    wanted: Wanted,
-) -> Result<Answer> {
-    let mut headers = format!("x-ms-documentdb-partitionkey: [\"{pk}\"]\r\n");
-    let (items, item) =
-        (format!("/dbs/db/colls/{container}/docs"), format!("/dbs/db/colls/{container}/docs/{id}"));
-    let body = || items::body(id, pk, rev, size, wanted);
-    match act {
-        Act::Create => client.request("POST", &items, &headers, &body()),
-        Act::Upsert => {
-            headers += "x-ms-documentdb-is-upsert: True\r\n";
-            client.request("POST", &items, &headers, &body())
-        }
-        Act::Replace => client.request("PUT", &item, &headers, &body()),
-        Act::Patch => client.request("PATCH", &item, &headers, &items::patch(rev, wanted)),
-        Act::Delete => client.request("DELETE", &item, &headers, ""),
-    }
 }
 
 /// Whether the answer is right for an item that is there or not, and what follows from it.

@@ -1,4 +1,5 @@
-//! The interfaces that the server provides to the explorer: the transport of a request, and the MongoDB front end.
+//! The interfaces that the server provides to the explorer: the transport of a request, the MongoDB front end, and the number
+//! of open connections.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -37,6 +38,20 @@ pub trait Shell: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
 }
 
+/// How many connections are open, by protocol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenConnections {
+    /// Of the NoSQL API by HTTP, the explorer's own among them.
+    pub http: u64,
+    /// Of the NoSQL API in direct mode.
+    pub direct: u64,
+    /// Of the MongoDB API.
+    pub mongodb: u64,
+}
+
+/// Returns how many connections are open now.
+pub type OpenConnectionsCount = Arc<dyn Fn() -> OpenConnections + Send + Sync>;
+
 /// The backends of the explorer.
 #[derive(Clone)]
 pub struct Backends {
@@ -46,6 +61,8 @@ pub struct Backends {
     pub keys: Keyring,
     /// The MongoDB front end; without it collections are read-only.
     pub shell: Option<Arc<dyn Shell>>,
+    /// Counts the open connections.
+    pub connections: OpenConnectionsCount,
 }
 
 /// An extension of answers whose bytes are shared by all visitors: they use no memory of their own.

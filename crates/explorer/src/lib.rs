@@ -33,7 +33,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 pub use audited_action::AuditedAction;
-pub use backends::{Backends, Reply, SharedFile, Shell, Transport};
+pub use backends::{Backends, OpenConnections, OpenConnectionsCount, Reply, SharedFile, Shell, Transport};
 
 use crate::fields::Fields;
 pub use crate::routes::Weight;

@@ -24,6 +24,7 @@ mod service;
 
 pub use auth::{WallSeconds, tenant};
 pub use handlers::admin_hooks::{AdminHooks, Commands, CreatedData, InitialData, Reset};
+pub use message::connections::{Connections, OpenConnections};
 pub use message::request::Channel;
 pub use protocol::limits;
 pub use protocol::limits::Limits;

@@ -13,13 +13,20 @@ impl fmt::Display for ActivityId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Where the bytes of the text stand: the first three groups are little-endian integers.
         const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        // Every answer has this text, so it is written as one piece.
+        let mut text = [b'-'; 36];
+        let mut at = 0;
         for (position, byte) in ORDER.into_iter().enumerate() {
             if matches!(position, 4 | 6 | 8 | 10) {
-                out.write_str("-")?;
+                at += 1;
             }
-            write!(out, "{:02x}", self.0[byte])?;
+            let byte = self.0[byte];
+            text[at] = DIGITS[usize::from(byte >> 4)];
+            text[at + 1] = DIGITS[usize::from(byte & 0xF)];
+            at += 2;
         }
-        Ok(())
+        out.write_str(std::str::from_utf8(&text).expect("digits and hyphens"))
     }
 }
 

@@ -9,7 +9,10 @@ use account::{AuthenticatedKey, Keyring};
 use bson::Document;
 use bytes::Bytes;
 use engine::Engine;
-use explorer::{AuditedAction, Backends, Explorer, Reply, SharedFile, Shell, Transport, Weight};
+use explorer::{
+    AuditedAction, Backends, Explorer, OpenConnections, OpenConnectionsCount, Reply, SharedFile, Shell,
+    Transport, Weight,
+};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use nosql::{Channel, Pages, SharedBody, Visitor};
@@ -28,10 +31,21 @@ impl ExplorerPages {
         keys: Keyring,
         mongo: Option<Arc<mongo::Service>>,
         registry: Arc<Registry>,
+        connections: OpenConnectionsCount,
     ) -> Self {
         let shell = mongo.map(|service| Arc::new(MongoShell(service)) as Arc<dyn Shell>);
-        ExplorerPages { explorer: Explorer::new(Backends { engine, keys, shell }), registry }
+        let backends = Backends { engine, keys, shell, connections };
+        ExplorerPages { explorer: Explorer::new(backends), registry }
     }
+}
+
+/// Returns what counts the open connections for the explorer.
+pub(crate) fn count_of(connections: &Arc<nosql::Connections>) -> OpenConnectionsCount {
+    let connections = Arc::clone(connections);
+    Arc::new(move || {
+        let nosql::OpenConnections { http, direct, mongodb } = connections.open();
+        OpenConnections { http, direct, mongodb }
+    })
 }
 
 /// A request for the audit log, recorded when it ends; also when its client disconnects, because the action continues.
@@ -143,7 +157,8 @@ mod tests {
         let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
         let log = Arc::<MemoryAuditSink>::default();
         let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
-        let pages = ExplorerPages::new(engine, keys.clone(), None, registry);
+        let pages =
+            ExplorerPages::new(engine, keys.clone(), None, registry, Arc::new(OpenConnections::default));
         runtime.block_on(async {
             let signed_in = pages.answer(ask("/_explorer/sign-in", "key=c2VjcmV0", ""), None).await;
             let cookie = signed_in.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap();

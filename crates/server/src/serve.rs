@@ -32,7 +32,7 @@ use crate::data_location::DataLocation;
 use crate::files;
 use crate::host;
 use crate::mongo_sweep;
-use crate::pages::ExplorerPages;
+use crate::pages::{self, ExplorerPages};
 use crate::seed::{Seed, Seeder};
 use crate::tls::{self, Root};
 
@@ -179,7 +179,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     .with_admin_hooks(AdminHooks { reset: reset(config.allow_reset, seeder), commands });
     let service = if config.explorer {
         let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
-        service.with_pages(Arc::new(ExplorerPages::new(Arc::clone(&engine), config.keys, shell, registry)))
+        with_explorer(service, &engine, config.keys, shell, registry)
     } else {
         service
     };
@@ -200,6 +200,19 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         audit.flush();
     }
     Ok(())
+}
+
+/// Adds the explorer's pages.
+fn with_explorer(
+    service: Service,
+    engine: &Arc<Engine>,
+    keys: Keyring,
+    shell: Option<Arc<mongo::Service>>,
+    registry: Arc<Registry>,
+) -> Service {
+    let open = pages::count_of(service.connections());
+    let pages = ExplorerPages::new(Arc::clone(engine), keys, shell, registry, open);
+    service.with_pages(Arc::new(pages))
 }
 
 /// Applies a seed, if there is one; returns a seeder that can apply it again.

@@ -83,6 +83,12 @@ impl Registry {
         front_end
     }
 
+    /// Returns the number of open connections of a front end; 0 if there is none of that name.
+    pub fn connections_open(&self, api: &str) -> u64 {
+        let front_ends = self.front_ends.lock();
+        front_ends.iter().filter(|it| it.api() == api).map(|it| it.connections_open()).sum()
+    }
+
     /// Adds a source of metrics, used for every page as long as it exists.
     pub fn add_source(&self, source: Weak<dyn MetricsSource>) {
         self.sources.lock().push(source);

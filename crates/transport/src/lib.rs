@@ -5,6 +5,7 @@
 
 mod accept;
 mod admission;
+mod halves;
 mod stream;
 mod tenant;
 mod warning_limiter;
@@ -18,7 +19,8 @@ pub use admission::{
     Admission, Bounds, Busy, CutOff, Held, Peer, Permit, UNAUTHENTICATED_BYTES,
     UNAUTHENTICATED_CONNECTION_BYTES, UnauthenticatedStats, Work, WorkStats,
 };
-pub use stream::{Stream, is_distrust, keep_alive, open};
+pub use halves::{Reader, Writer, halves};
+pub use stream::{Secure, Stream, is_distrust, keep_alive, open};
 pub use tenant::{Api, Tenant};
 pub use tokio_rustls::rustls::ServerConfig;
 pub use warning_limiter::WarningLimiter;

@@ -3,7 +3,7 @@
 //! A TLS handshake begins `16 03 01` to `16 03 04`. No line of HTTP does, nor does the preface of HTTP/2. Read as the
 //! length of a MongoDB message that would be at least 66,326 bytes, and no hello is that long.
 
-use std::io;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -115,6 +115,31 @@ impl Stream {
     }
 }
 
+impl Secure {
+    /// Encrypts bytes as TLS records of their own, which the next flush sends together with those before them. Returns how many
+    /// it took; none if as much as may be kept waits to be sent.
+    pub fn put(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.stream.get_mut().1.writer().write_vectored(slices)
+    }
+}
+
+impl AsyncRead for Secure {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Secure { stream, first } = self.get_mut();
+        if first.is_empty() {
+            return Pin::new(stream).poll_read(context, buffer);
+        }
+        let count = first.len().min(buffer.remaining());
+        buffer.put_slice(&first[..count]);
+        first.drain(..count);
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -123,14 +148,34 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(secure) if !secure.first.is_empty() => {
-                let count = secure.first.len().min(buffer.remaining());
-                buffer.put_slice(&secure.first[..count]);
-                secure.first.drain(..count);
-                Poll::Ready(Ok(()))
-            }
-            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_read(context, buffer),
+            Stream::Tls(secure) => Pin::new(&mut **secure).poll_read(context, buffer),
         }
+    }
+}
+
+impl AsyncWrite for Secure {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 }
 
@@ -138,7 +183,7 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_write(context, bytes),
+            Stream::Tls(secure) => Pin::new(&mut **secure).poll_write(context, bytes),
         }
     }
 
@@ -149,28 +194,28 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_write_vectored(context, slices),
+            Stream::Tls(secure) => Pin::new(&mut **secure).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(secure) => secure.stream.is_write_vectored(),
+            Stream::Tls(secure) => secure.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_flush(context),
+            Stream::Tls(secure) => Pin::new(&mut **secure).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(secure) => Pin::new(&mut secure.stream).poll_shutdown(context),
+            Stream::Tls(secure) => Pin::new(&mut **secure).poll_shutdown(context),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Item operations over both protocols: what is asked, and what an answer means.
+//! Item operations of both APIs: what is asked, and what an answer means.
 
 use anyhow::{Context, Result, bail};
 use bolide_bench::client::{self, Bson, Value, WireClient, message};
 
 use super::items::{Answer, Call, LIFE_SECONDS, STEP_SECONDS, Tag};
+use crate::item_client::{Act, DirectClient, ItemClient, ItemRequest};
 use crate::process::Server;
 
 /// One client over one connection.
@@ -11,68 +12,63 @@ pub(super) trait Client: Sized {
     /// Makes what items are put into.
     fn prepare(server: &Server) -> Result<()>;
 
-    /// Returns a client whose items are those of one round.
-    fn connect(server: &Server, round: u64) -> Result<Self>;
+    /// Returns the client of a number, whose items are those of one round.
+    fn connect(server: &Server, round: u64, number: usize) -> Result<Self>;
 
     fn perform(&mut self, call: &Call) -> Result<Answer>;
 }
 
-/// Of the NoSQL API. Versions are told apart by their etags.
-pub(super) struct Rest {
-    client: client::Client,
+/// Of the NoSQL API, some by HTTP and some in direct mode. Versions are told apart by their etags.
+pub(super) struct Nosql {
+    client: Box<dyn ItemClient>,
+    /// Moves the clock.
+    operator: client::Client,
     round: u64,
 }
 
-const KEY_HEADER: &str = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
-const ITEMS: &str = "/dbs/db/colls/linear/docs";
+const CONTAINER: &str = "linear";
 
-impl Rest {
-    fn body(&self, key: usize, value: u64) -> String {
-        format!("{{\"id\":\"{}-{key}\",\"pk\":\"p\",\"v\":{value}}}", self.round)
+impl Nosql {
+    fn ask(&mut self, act: Act, key: usize, if_match: Option<&Tag>, body: &str) -> Result<client::Answer> {
+        let (id, if_match) = (format!("{}-{key}", self.round), if_match.map(String::as_str));
+        self.client.item(&ItemRequest { act, container: CONTAINER, pk: "p", id: &id, if_match, body })
     }
 
-    fn path(&self, key: usize) -> String {
-        format!("{ITEMS}/{}-{key}", self.round)
-    }
-
-    fn ask(&mut self, method: &str, path: &str, more: &str, body: &str) -> Result<client::Answer> {
-        self.client.request(method, path, &format!("{KEY_HEADER}{more}"), body)
+    fn write(&mut self, act: Act, key: usize, value: u64, if_match: Option<&Tag>) -> Result<client::Answer> {
+        let body = format!("{{\"id\":\"{}-{key}\",\"pk\":\"p\",\"v\":{value}}}", self.round);
+        self.ask(act, key, if_match, &body)
     }
 }
 
-fn condition(at: Option<&Tag>) -> String {
-    at.map(|tag| format!("if-match: {tag}\r\n")).unwrap_or_default()
-}
-
-impl Client for Rest {
+impl Client for Nosql {
     fn prepare(server: &Server) -> Result<()> {
         let mut client = client::Client::connect(&server.address)?;
         client.database("db")?;
-        client.container("linear", &format!(",\"defaultTtl\":{LIFE_SECONDS}"), "")
+        client.container(CONTAINER, &format!(",\"defaultTtl\":{LIFE_SECONDS}"), "")
     }
 
-    fn connect(server: &Server, round: u64) -> Result<Rest> {
-        Ok(Rest { client: client::Client::connect(&server.address)?, round })
+    fn connect(server: &Server, round: u64, number: usize) -> Result<Nosql> {
+        let client: Box<dyn ItemClient> = if number.is_multiple_of(2) {
+            Box::new(client::Client::connect(&server.address)?)
+        } else {
+            Box::new(DirectClient::connect(server)?)
+        };
+        Ok(Nosql { client, operator: client::Client::connect(&server.address)?, round })
     }
 
     fn perform(&mut self, call: &Call) -> Result<Answer> {
         let answer = match call {
-            Call::Create { key, value } => self.ask("POST", ITEMS, "", &self.body(*key, *value))?,
-            Call::Put { key, value } => {
-                self.ask("POST", ITEMS, "x-ms-documentdb-is-upsert: True\r\n", &self.body(*key, *value))?
-            }
-            Call::Replace { key, value, at } => {
-                let body = self.body(*key, *value);
-                self.ask("PUT", &self.path(*key), &condition(at.as_ref()), &body)?
-            }
-            Call::Delete { key, at } => self.ask("DELETE", &self.path(*key), &condition(at.as_ref()), "")?,
-            Call::Read { key } => self.ask("GET", &self.path(*key), "", "")?,
+            Call::Create { key, value } => self.write(Act::Create, *key, *value, None)?,
+            Call::Put { key, value } => self.write(Act::Upsert, *key, *value, None)?,
+            Call::Replace { key, value, at } => self.write(Act::Replace, *key, *value, at.as_ref())?,
+            Call::Delete { key, at } => self.ask(Act::Delete, *key, at.as_ref(), "")?,
+            Call::Read { key } => self.ask(Act::Read, *key, None, "")?,
             Call::Add { key } => {
                 let body = "{\"operations\":[{\"op\":\"incr\",\"path\":\"/v\",\"value\":1}]}";
-                self.ask("PATCH", &self.path(*key), "", body)?
+                self.ask(Act::Patch, *key, None, body)?
             }
             Call::MoveClock => {
-                self.client.advance(STEP_SECONDS)?;
+                self.operator.advance(STEP_SECONDS)?;
                 return Ok(Answer::Done);
             }
         };
@@ -192,7 +188,7 @@ impl Client for Wire {
         WireClient::connect(&server.mongo)?.command(DATABASE, command).map(drop)
     }
 
-    fn connect(server: &Server, round: u64) -> Result<Wire> {
+    fn connect(server: &Server, round: u64, _: usize) -> Result<Wire> {
         let (client, operator) =
             (WireClient::connect(&server.mongo)?, client::Client::connect(&server.address)?);
         Ok(Wire { client, operator, round })

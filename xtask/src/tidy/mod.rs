@@ -57,7 +57,6 @@ const ARROWS: &[(&str, &[&str])] = &[
         "server",
         &[
             "account",
-            "hybridrow",
             "rntbd",
             "direct",
             "bson",

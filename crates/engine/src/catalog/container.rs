@@ -11,6 +11,7 @@ use storage::Read;
 
 use crate::catalog::archive_state::ArchiveState;
 use crate::catalog::budget::SharedBucket;
+use crate::catalog::feed_end::FeedEnd;
 use crate::catalog::next_due::NextDue;
 use crate::catalog::purged::Purged;
 use crate::catalog::renewed::RenewedVersions;
@@ -314,6 +315,8 @@ pub struct Partition {
     pub(crate) renewed: RenewedVersions,
     /// The LSN of its last commit; see `lsn`.
     pub(crate) known_lsn: KnownLsn,
+    /// Where its feed ends.
+    pub(crate) feed_end: FeedEnd,
     /// Held during a sweep, from taking the due visit until the next one is scheduled.
     pub(crate) sweeping: Mutex<()>,
     /// The generations of its index as of a recent commit; a transaction reads the current ones from the store.
@@ -340,6 +343,7 @@ impl Partition {
             archive: ArchiveState::default(),
             renewed: RenewedVersions::default(),
             known_lsn: KnownLsn::default(),
+            feed_end: FeedEnd::default(),
             sweeping: Mutex::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }

@@ -104,9 +104,11 @@ impl Engine {
         let view = View::open(&*self.store, partition)?;
         // Unless the page ends earlier, everything in the view has been visited. An expired item is never named: that
         // would reveal it, and whether the purge has run.
-        let end = last.max(events::last_of_commit(view.sequence));
+        let end = events::last_of_commit(view.sequence);
         let charge = Charge::default();
-        let lsn = counters::lsn(&*view.snapshot, partition.id)?.unwrap_or_default();
+        let lsn = counters::lsn(&*view.snapshot, partition.id)?;
+        let end = last.max(lsn.map_or(end, |lsn| partition.feed_end.at(lsn, end)));
+        let lsn = lsn.unwrap_or_default();
         let range = partition.show(lsn);
         let mut page = Page { items: Vec::new(), end, more: false, charge, range };
         let mut bytes = 0;

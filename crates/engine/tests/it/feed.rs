@@ -28,3 +28,23 @@ fn t14_the_continuation_does_not_tell_of_the_dead() {
     assert_eq!((before.0[0].as_str(), before.1[0].as_str(), world.drain()), ("1", "2", 2));
     assert_eq!(walk(), before);
 }
+
+/// A reader that has seen everything keeps its position, whatever is written elsewhere: clients store each new one.
+#[test]
+fn a_position_at_the_end_stays_while_only_others_are_written() {
+    let world = World::new();
+    world.container(r#","defaultTtl":-1"#);
+    let scope = Scope::default();
+    let (_, empty) = ids(&world, &scope, &FeedStart::Beginning, 10);
+    world.create("a", r#""id":"1""#).expect("created");
+    let (seen, at_end) = ids(&world, &scope, &FeedStart::After(empty), 10);
+    assert_eq!(seen, ["1"]);
+    let (_, first) = ids(&world, &scope, &FeedStart::After(at_end), 10);
+    for number in 0..3 {
+        world.engine.create_database(&format!("other{number}"), None).expect("created");
+        assert_eq!(ids(&world, &scope, &FeedStart::After(first.clone()), 10), (vec![], first.clone()));
+    }
+    world.create("a", r#""id":"2""#).expect("created");
+    let (seen, later) = ids(&world, &scope, &FeedStart::After(first.clone()), 10);
+    assert!(seen == ["2"] && later != first);
+}

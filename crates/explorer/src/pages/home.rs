@@ -3,6 +3,7 @@
 use engine::{Api, Engine, Forecast, Interval, Owner, PurgeFigures, Tally, Usage};
 use maud::{Markup, html};
 
+use crate::OpenConnections;
 use crate::format;
 use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, api_name, link};
@@ -76,6 +77,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
             (tile("Expire within a day", &format::count(day), "under the current rules"))
             (tile("Backlog", &format::count(expired.items), &format::bytes(expired.bytes)))
             (tile("Purged", &format::count(purged), "since the start"))
+            (connections((visit.backends.connections)()))
         }
         @if rows.is_empty() {
             section.card.empty {
@@ -94,6 +96,13 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
             }
         }
     })
+}
+
+fn connections(open: OpenConnections) -> Markup {
+    let OpenConnections { http, direct, mongodb } = open;
+    let [http_text, direct_text, mongodb_text] = [http, direct, mongodb].map(format::count);
+    let by_protocol = format!("{http_text} HTTP, {direct_text} direct, {mongodb_text} MongoDB");
+    tile("Connections", &format::count(http + direct + mongodb), &by_protocol)
 }
 
 fn table(rows: &[Row]) -> Markup {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use account::{Entry, Key, KeySource, Keyring, Kind, NoKeyStore};
 use bytes::Bytes;
 use engine::{ContainerDefinition, Engine, Operation};
-use explorer::{Backends, Explorer, Transport};
+use explorer::{Backends, Explorer, OpenConnections, Transport};
 use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, LOCATION, SET_COOKIE};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -59,7 +59,8 @@ impl World {
         let entry = |kind, text| Entry { kind, key: Key::parse(text).unwrap(), source: KeySource::Generated };
         let entries = [entry(Kind::Primary, KEY), entry(Kind::PrimaryReadonly, READ_ONLY_KEY)];
         let keys = Keyring::new(entries, NoKeyStore);
-        let backends = Backends { engine: Arc::clone(&engine), keys: keys.clone(), shell: None };
+        let connections = Arc::new(|| OpenConnections { http: 3, direct: 1200, mongodb: 0 });
+        let backends = Backends { engine: Arc::clone(&engine), keys: keys.clone(), shell: None, connections };
         World { engine, clock, keys, explorer: Explorer::new(backends), disk }
     }
 

@@ -71,6 +71,17 @@ async fn t23_the_pace_of_the_purge_is_shown_with_what_becomes_of_the_backlog() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_front_page_shows_the_open_connections_by_protocol() {
+    let world = World::new();
+    let browser = world.sign_in(KEY).await;
+    for path in ["", "live"] {
+        let page = browser.get(path).await;
+        let shown = page.has(">1,203<") && page.has(">3 HTTP, 1,200 direct, 0 MongoDB<");
+        assert!(shown, "{path}: {}", page.text);
+    }
+}
+
 /// On the clock's own page in words, on every page as a badge.
 #[tokio::test(flavor = "multi_thread")]
 async fn t34_an_offset_from_the_system_clock_is_shown_on_every_page() {

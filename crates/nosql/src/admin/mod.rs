@@ -25,6 +25,7 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::handlers::route::Route;
+use crate::message::connections::OpenConnections;
 use crate::message::reply::Reply;
 use crate::message::request::{Head, Verb};
 use crate::protocol::error::Error;
@@ -79,9 +80,18 @@ async fn status(call: &Call) -> Result<Reply, Error> {
         member("clock", clock_value(engine)?),
         member("purge", purge),
         member("store", store_value(&engine.storage_stats())),
+        member("connections", connections_value(call.open_connections())),
         member("databases", number(databases.len() as u64)),
         member("containers", number(containers as u64)),
     ])))
+}
+
+fn connections_value(open: OpenConnections) -> Value {
+    let OpenConnections { http, direct, mongodb } = open;
+    object(
+        [("http", http), ("direct", direct), ("mongodb", mongodb)]
+            .map(|(name, count)| member(name, number(count))),
+    )
 }
 
 fn store_value(store: &engine::Stats) -> Value {

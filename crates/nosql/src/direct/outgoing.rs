@@ -8,16 +8,15 @@ use std::task::{Context, Poll, Waker};
 use bytes::Buf;
 use parking_lot::Mutex;
 use telemetry::FrontEnd;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
-use transport::Held;
+use transport::{Held, Writer};
 
 use crate::direct::answer::Encoded;
 use crate::message::unread::Mark;
 use crate::protocol::limits::direct::LINGER;
 
-/// An answer that waits to be sent. What it holds is given back when its last byte is written.
+/// An answer that waits to be sent. What it holds is given back when a flush has sent its last byte.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) encoded: Encoded,
@@ -82,43 +81,81 @@ impl Answers {
     }
 }
 
-/// Sends answers in the order in which they come, until they are closed; then says goodbye.
+/// Where answers go: the bytes of one call are TLS records of their own, sent by a flush.
+pub(crate) trait Records {
+    /// Takes bytes; none if as much as may be kept waits to be sent.
+    fn put(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+    fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
+
+impl Records for Writer {
+    fn put(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.put(slices)
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+
+    fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_shutdown(context)
+    }
+}
+
+/// Sends answers in the order in which they come, until they are closed; then says goodbye. Those that wait together are sent
+/// together.
 ///
-/// Each answer is written alone, so that each begins a TLS record. The Java client keeps an answer where it was decrypted and
-/// moves what follows it there over it: of two answers in one record it reads the first one damaged.
+/// Each answer begins a TLS record. The Java client keeps an answer where it was decrypted and moves what follows it there
+/// over it: of two answers in one record it reads the first one damaged.
 pub(crate) async fn send(
     answers: &Answers,
-    mut writer: impl AsyncWrite + Unpin,
+    writer: &mut impl Records,
     front_end: &FrontEnd,
     on_sent: impl Fn(),
 ) -> io::Result<()> {
+    let mut unsent = Vec::new();
     while let Some(mut next) = poll_fn(|context| answers.poll_next(context)).await {
         let Encoded { frame, payload } = &mut next.encoded;
-        let mut whole = frame.chain(payload);
-        while whole.has_remaining() {
-            let mut slices = [IoSlice::new(&[]); 2];
-            let count = whole.chunks_vectored(&mut slices);
-            let written = writer.write_vectored(&slices[..count]).await?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            front_end.sent(written);
-            whole.advance(written);
+        let mut rest = frame.chain(payload);
+        while !put(writer, &mut rest, front_end)? {
+            // All answers before this one are sent then.
+            poll_fn(|context| writer.poll_flush(context)).await?;
+            unsent.clear();
+            on_sent();
         }
+        unsent.push(next);
         if answers.is_empty() {
-            writer.flush().await?;
+            poll_fn(|context| writer.poll_flush(context)).await?;
+            unsent.clear();
+            on_sent();
         }
-        drop(next);
-        on_sent();
     }
     // Nothing watches this any more.
-    timeout(LINGER, writer.shutdown()).await.unwrap_or(Ok(()))
+    timeout(LINGER, poll_fn(|context| writer.poll_shutdown(context))).await.unwrap_or(Ok(()))
+}
+
+/// Puts the rest of an answer as far as there is room, and returns whether that is all of it; if not, a flush makes room.
+pub(crate) fn put(writer: &mut impl Records, rest: &mut impl Buf, front_end: &FrontEnd) -> io::Result<bool> {
+    while rest.has_remaining() {
+        let mut slices = [IoSlice::new(&[]); 2];
+        let count = rest.chunks_vectored(&mut slices);
+        let taken = writer.put(&slices[..count])?;
+        if taken == 0 {
+            return Ok(false);
+        }
+        front_end.sent(taken);
+        rest.advance(taken);
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::Pin;
+    use std::future::Future;
+    use std::pin::pin;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use bytes::Bytes;
     use telemetry::Registry;
@@ -128,76 +165,97 @@ mod tests {
     use super::*;
     use crate::message::unread::Unread;
 
-    /// Takes some bytes at each write, and remembers what each was.
+    /// Takes some bytes until they are sent, and remembers what each record was.
     #[derive(Default)]
-    struct Writes(Vec<Vec<u8>>, usize);
+    struct Recorded {
+        records: Vec<Vec<u8>>,
+        room: usize,
+        unsent: usize,
+        flushes: usize,
+        /// The flush that does not come to its end.
+        stuck_at: Option<usize>,
+    }
 
-    impl AsyncWrite for &mut Writes {
-        fn poll_write(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            let taken = &bytes[..bytes.len().min(self.1)];
-            self.0.push(taken.to_vec());
-            Poll::Ready(Ok(taken.len()))
+    impl Records for Recorded {
+        fn put(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+            let free = self.room - self.unsent;
+            let taken: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).take(free).collect();
+            let count = taken.len();
+            self.unsent += count;
+            self.records.extend(Some(taken).filter(|record| !record.is_empty()));
+            Ok(count)
         }
 
-        fn poll_write_vectored(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            slices: &[IoSlice<'_>],
-        ) -> Poll<io::Result<usize>> {
-            let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).take(self.1).collect();
-            let count = all.len();
-            self.0.push(all);
-            Poll::Ready(Ok(count))
-        }
-
-        fn is_write_vectored(&self) -> bool {
-            true
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            if self.stuck_at == Some(self.flushes) {
+                return Poll::Pending;
+            }
+            self.unsent = 0;
+            self.flushes += 1;
             Poll::Ready(Ok(()))
         }
 
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
+        fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.poll_flush(context)
         }
     }
 
+    /// Returns a queue of answers, with the turns that they have and what tells of unread ones.
+    fn waiting(answers: &[(&'static str, &'static str)]) -> (Answers, Arc<Semaphore>, Arc<Unread>) {
+        let (queue, unread) = (Answers::default(), Unread::new(Duration::from_mins(1)));
+        let turns = Arc::new(Semaphore::new(answers.len()));
+        for (frame, payload) in answers {
+            let encoded = Encoded { frame: (*frame).into(), payload: Bytes::from(*payload) };
+            let turn = Arc::clone(&turns).try_acquire_owned().unwrap();
+            queue.push(Pending { encoded, _held: None, _mark: unread.mark(1), _turn: turn });
+        }
+        (queue, turns, unread)
+    }
+
+    fn front_end() -> Arc<FrontEnd> {
+        Registry::default().register("nosql", [])
+    }
+
+    /// Or a client that reads would seem to leave the first of many answers unread.
+    #[test]
+    fn what_an_answer_holds_is_given_back_while_later_ones_wait_for_the_client() {
+        let (queue, turns, unread) = waiting(&[("frame-a", ""), ("frame-b", "payload-b"), ("c", "")]);
+        let (mut writer, front_end) =
+            (Recorded { room: 10, stuck_at: Some(1), ..Recorded::default() }, front_end());
+        let sent = AtomicUsize::new(0);
+        let on_sent = || {
+            sent.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut sending = pin!(send(&queue, &mut writer, &front_end, on_sent));
+        assert!(sending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!((turns.available_permits(), unread.waiting_bytes()), (1, 2), "the first is sent");
+        assert_eq!(sent.load(Ordering::Relaxed), 1);
+    }
+
     #[tokio::test]
-    async fn no_two_answers_are_in_one_write() {
-        let (turns, unread) = (Arc::new(Semaphore::new(10)), Unread::new(Duration::from_mins(1)));
-        let front_end = Registry::default().register("nosql", []);
-        let replies: [(&'static str, &'static str); 3] = [("frame-a", "payload-a"), ("b", ""), ("c", "cc")];
+    async fn answers_that_wait_are_sent_together_and_no_two_are_in_one_record() {
         for room in [1, 3, 8, 1000] {
-            let queue = Answers::default();
-            for (frame, payload) in replies {
-                let encoded = Encoded { frame: frame.into(), payload: Bytes::from(payload) };
-                let turn = Arc::clone(&turns).try_acquire_owned().unwrap();
-                let pending = Pending { encoded, _held: None, _mark: unread.mark(1), _turn: turn };
-                queue.push(pending);
-            }
+            let (queue, turns, unread) = waiting(&[("frame-a", "payload-a"), ("b", ""), ("c", "cc")]);
             queue.close();
-            let mut writes = Writes(Vec::new(), room);
-            send(&queue, &mut writes, &front_end, || ()).await.unwrap();
-            let all: Vec<u8> = writes.0.concat();
+            let mut writer = Recorded { room, ..Recorded::default() };
+            send(&queue, &mut writer, &front_end(), || ()).await.unwrap();
+            let all: Vec<u8> = writer.records.concat();
             assert_eq!(all, b"frame-apayload-abccc");
             for end in [16, 17] {
                 let mut at = 0;
-                let ends: Vec<usize> = writes
-                    .0
+                let ends: Vec<usize> = writer
+                    .records
                     .iter()
-                    .map(|write| {
-                        at += write.len();
+                    .map(|record| {
+                        at += record.len();
                         at
                     })
                     .collect();
-                assert!(ends.contains(&end), "an answer ends at {end}, the writes at {ends:?}");
+                assert!(ends.contains(&end), "an answer ends at {end}, the records at {ends:?}");
             }
-            assert_eq!((turns.available_permits(), unread.waiting_bytes()), (10, 0), "all is given back");
+            // The last one says goodbye.
+            assert_eq!(writer.flushes, all.len().div_ceil(room) + 1, "with room for {room}");
+            assert_eq!((turns.available_permits(), unread.waiting_bytes()), (3, 0), "all is given back");
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use crate::auth::Pass;
 use crate::auth::names;
 use crate::handlers::admin_hooks::AdminHooks;
+use crate::message::connections::{Connections, OpenConnections};
 use crate::message::reply::Place;
 use crate::message::request::Head;
 use crate::protocol::error::Error;
@@ -36,6 +37,7 @@ pub(crate) struct RequestContext {
     pub(crate) hooks: Arc<AdminHooks>,
     /// The time limit for a page of a query.
     pub(crate) query_timeout: Duration,
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Call {
@@ -48,6 +50,11 @@ impl Call {
     /// Returns the hooks of the admin API.
     pub(crate) fn hooks(&self) -> &AdminHooks {
         &self.context.hooks
+    }
+
+    /// Returns how many connections are open.
+    pub(crate) fn open_connections(&self) -> OpenConnections {
+        self.context.connections.open()
     }
 
     /// Creates a resource token for the permission with this resource id.

@@ -3,6 +3,7 @@
 
 pub(crate) mod body;
 pub(crate) mod catch;
+pub(crate) mod connections;
 pub(crate) mod fields;
 mod form;
 pub(crate) mod options;

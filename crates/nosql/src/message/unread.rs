@@ -36,6 +36,10 @@ pub(crate) struct Unread {
 struct Answers {
     marks: u64,
     waiting: BTreeMap<u64, Waiting>,
+    /// Whether an answer began to wait since the watch last looked.
+    has_new: bool,
+    /// Whether the watch will look again without being told of an answer.
+    is_watched: bool,
     /// Requests in progress and answers not sent completely.
     busy: usize,
     /// The waker to call when there are fewer.
@@ -71,6 +75,8 @@ impl Unread {
         let answers = Answers {
             marks: 0,
             waiting: BTreeMap::new(),
+            has_new: false,
+            is_watched: false,
             busy: 0,
             reader: None,
             idle_since: Instant::now(),
@@ -140,18 +146,29 @@ impl Unread {
     /// Completes when an answer has waited for too long.
     pub(crate) async fn too_long(&self) {
         loop {
-            while let Some(until) = self.first_deadline() {
-                if until <= Instant::now() {
-                    return;
-                }
-                sleep_until(until).await;
+            match self.next_look() {
+                Some(until) if until <= Instant::now() => return,
+                Some(until) => sleep_until(until).await,
+                None => self.begun.notified().await,
             }
-            self.begun.notified().await;
         }
     }
 
-    fn first_deadline(&self) -> Option<Instant> {
-        self.answers.lock().waiting.values().map(|waiting| waiting.until).min()
+    /// Returns when to look for a late answer again; `None`: when told that one waits.
+    ///
+    /// Most answers are read at once, and telling of each would cost more than sending it does. Each has at least one step
+    /// of time, so a look after each step, and at the first deadline if that comes before, sees every late answer in time.
+    fn next_look(&self) -> Option<Instant> {
+        let mut answers = self.answers.lock();
+        let had_new = std::mem::take(&mut answers.has_new);
+        let first = answers.waiting.values().map(|waiting| waiting.until).min();
+        let after_a_step = Instant::now() + self.step;
+        let next = match first {
+            Some(first) => Some(first.min(after_a_step)),
+            None => had_new.then_some(after_a_step),
+        };
+        answers.is_watched = next.is_some();
+        next
     }
 }
 
@@ -163,7 +180,8 @@ impl Mark {
         let before: usize = answers.waiting.values().map(|waiting| waiting.bytes).sum();
         let steps = 1 + (before + bytes) / WRITE_STEP_BYTES;
         let until = Instant::now() + unread.step * u32::try_from(steps).unwrap_or(u32::MAX);
-        if answers.waiting.is_empty() {
+        answers.has_new = true;
+        if !answers.is_watched {
             unread.begun.notify_one();
         }
         answers.waiting.insert(self.number, Waiting { bytes, until });
@@ -225,6 +243,25 @@ mod tests {
             assert!(is_over(&unread).await, "{bytes_before}");
             drop(after);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_small_answer_is_late_in_time_although_a_large_one_was_waited_for() {
+        let unread = Unread::new(STEP);
+        let watch = tokio::spawn({
+            let unread = Arc::clone(&unread);
+            async move {
+                unread.too_long().await;
+                Instant::now()
+            }
+        });
+        let large = unread.mark(100 * WRITE_STEP_BYTES);
+        tokio::task::yield_now().await;
+        advance(STEP / 2).await;
+        drop(large);
+        let _small = unread.mark(100);
+        let begun = Instant::now();
+        assert_eq!(watch.await.unwrap() - begun, STEP);
     }
 
     #[tokio::test(start_paused = true)]

@@ -96,8 +96,8 @@ pub(crate) mod direct {
     /// How long nothing arrives on a connection before a server that stops closes it.
     pub(crate) const QUIET: Duration = Duration::from_millis(500);
 
-    /// How long a connection that is closed for what it sent is read on, so that its client receives the last answers, and how
-    /// long it may take to be closed.
+    /// How long a connection that the server closes is read on, so that its client receives the last answers, and how long it
+    /// may take to be closed.
     pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
     /// How long a connection is idle before its client is probed, and how often it then is: clients keep connections for

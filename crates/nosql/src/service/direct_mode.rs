@@ -1,4 +1,4 @@
-//! Direct mode as a whole: its settings, its connections, and the addresses that clients ask for by HTTP.
+//! Direct mode as a whole: its settings, and the addresses that clients ask for by HTTP.
 //!
 //! A client of direct mode asks where the replicas of a partition are, and speaks to these. Both that it is told are this
 //! server, on the port of the question: with one alone, clients at strong consistency would ask again for each read. The path
@@ -7,13 +7,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::{ContainerRid, Value};
 use engine::Container;
 use hyper::StatusCode;
 use percent_encoding::percent_decode_str;
-use telemetry::{Kind, MetricsSource, Page, Registry};
 
 use crate::auth::{Gate, names};
 use crate::message::payer::Payer;
@@ -38,11 +36,7 @@ pub struct DirectSettings {
 pub(crate) struct DirectMode {
     pub(crate) settings: DirectSettings,
     pub(crate) trust: Trust,
-    connections: Arc<AtomicU64>,
 }
-
-/// An open connection, counted until it is dropped.
-pub(crate) struct Counted(Arc<AtomicU64>);
 
 /// The id of the range that stands for databases and containers.
 const MASTER: &str = "M";
@@ -74,16 +68,8 @@ const NOT_TRUSTED: &str = use_the_gateway!(
 );
 
 impl DirectMode {
-    pub(crate) fn new(settings: DirectSettings, registry: &Registry) -> Arc<DirectMode> {
-        let direct = Arc::new(DirectMode { settings, trust: Trust::default(), connections: Arc::default() });
-        registry.add_source(Arc::downgrade(&direct) as _);
-        direct
-    }
-
-    /// Counts a connection in direct mode until the result is dropped.
-    pub(crate) fn connected(&self) -> Counted {
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(&self.connections))
+    pub(crate) fn new(settings: DirectSettings) -> DirectMode {
+        DirectMode { settings, trust: Trust::default() }
     }
 
     /// Answers a request for the addresses of partitions. Any valid key or resource token suffices.
@@ -127,23 +113,6 @@ impl DirectMode {
         let is_secure = head.channel.is_some_and(|channel| channel.secure);
         let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         Ok(format!("{}:{port}", authority.host()))
-    }
-}
-
-impl MetricsSource for DirectMode {
-    fn write(&self, page: &mut Page) {
-        page.plain(
-            "bolide_direct_connections_open",
-            Kind::Gauge,
-            "Open connections in direct mode, which are among those of the NoSQL API.",
-            self.connections.load(Ordering::Relaxed),
-        );
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

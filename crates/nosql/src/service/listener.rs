@@ -88,10 +88,12 @@ async fn connection(
         }
     };
     let channel = Channel { peer, secure: stream.is_secure() };
-    match protocol {
-        Protocol::Http => over_http(stream, channel, standing, stopped, builder, service, deadline).await,
+    match (protocol, stream) {
         // On the heap: connections of HTTP need no room for it.
-        Protocol::Rntbd => Box::pin(over_direct::serve(stream, channel, service, standing, stopped)).await,
+        (Protocol::Rntbd, Stream::Tls(stream)) => {
+            Box::pin(over_direct::serve(*stream, channel, service, standing, stopped)).await;
+        }
+        (_, stream) => over_http(stream, channel, standing, stopped, builder, service, deadline).await,
     }
 }
 

@@ -37,6 +37,7 @@ use crate::handlers::call::{Call, RequestContext};
 use crate::handlers::route::Route;
 use crate::http::host_check::AllowedHosts;
 use crate::message::catch::CatchPanic;
+use crate::message::connections::Connections;
 use crate::message::payer::Payer;
 use crate::message::reply::{Reply, finish};
 use crate::message::request::{Head, Verb};
@@ -68,7 +69,8 @@ pub struct Service {
     tls: Option<Tls>,
     hooks: Arc<AdminHooks>,
     pages: Option<Arc<dyn Pages>>,
-    direct: Arc<DirectMode>,
+    direct: DirectMode,
+    connections: Arc<Connections>,
 }
 
 /// The TLS configuration.
@@ -92,7 +94,7 @@ impl Service {
         let is_public = keys.entries().iter().any(|entry| entry.key.is_public());
         let names = if is_public { AllowedHosts::Private(Vec::new()) } else { AllowedHosts::Any };
         let gate = Gate::new(engine, keys, wall_seconds);
-        let direct = DirectMode::new(DirectSettings::default(), &registry);
+        let connections = Arc::new(Connections::new(&registry));
         Self {
             gate,
             limits,
@@ -104,7 +106,8 @@ impl Service {
             tls: None,
             hooks: Arc::default(),
             pages: None,
-            direct,
+            direct: DirectMode::new(DirectSettings::default()),
+            connections,
         }
     }
 
@@ -139,8 +142,7 @@ impl Service {
     /// Sets how direct mode is served. It is on, unless this says otherwise.
     #[must_use]
     pub fn with_direct(self, settings: DirectSettings) -> Self {
-        let direct = DirectMode::new(settings, &self.traffic.registry);
-        Self { direct, ..self }
+        Self { direct: DirectMode::new(settings), ..self }
     }
 
     /// Adds the explorer's pages below `/_explorer`.
@@ -160,6 +162,11 @@ impl Service {
 
     pub(crate) fn direct(&self) -> &DirectMode {
         &self.direct
+    }
+
+    /// Returns what counts the open connections.
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.connections
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -222,7 +229,8 @@ impl Service {
         let remaining = head.remaining();
         let query_timeout =
             remaining.map_or(self.limits.query_timeout, |it| it.min(self.limits.query_timeout));
-        let context = RequestContext { hooks: Arc::clone(&self.hooks), query_timeout };
+        let connections = Arc::clone(&self.connections);
+        let context = RequestContext { hooks: Arc::clone(&self.hooks), query_timeout, connections };
         let call = match Call::new(pass, head, body, context) {
             Ok(call) => call,
             Err(error) => return finish(Err(error), activity, None),

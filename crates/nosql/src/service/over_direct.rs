@@ -14,12 +14,12 @@ use bytes::Bytes;
 use hyper::{StatusCode, Version};
 use parking_lot::Mutex;
 use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
-use tokio::io::{AsyncRead, AsyncWriteExt, WriteHalf};
+use tokio::io::AsyncRead;
 use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-use transport::{Held, Peer, Stream};
+use transport::{Held, Peer, Secure, Writer};
 
 use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
@@ -44,7 +44,7 @@ const SERVER_VERSION: &str = concat!("version=", env!("CARGO_PKG_VERSION"));
 
 /// Serves a connection in direct mode until one side ends it.
 pub(crate) async fn serve(
-    stream: Stream,
+    stream: Secure,
     channel: Channel,
     service: Arc<Service>,
     peer: Arc<Peer>,
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
 ) {
     let unread = Unread::new(service.limits().write_pause_timeout);
     let drain_timeout = service.limits().drain_timeout;
-    let _counted = service.direct().connected();
+    let _counted = service.connections().in_direct_mode();
     let connection = Arc::new(Connection {
         service,
         peer: Arc::clone(&peer),
@@ -125,22 +125,22 @@ enum Decision {
 
 impl Connection {
     /// Exchanges contexts, then receives requests and sends answers until there are no more of either.
-    async fn talk(self: Arc<Self>, stream: Stream) -> Result<(), Ended> {
-        let (reader, writer) = tokio::io::split(stream);
+    async fn talk(self: Arc<Self>, stream: Secure) -> Result<(), Ended> {
+        let (reader, mut writer) = transport::halves(stream);
         let front_end = Arc::clone(self.service.front_end());
         let mut incoming = Incoming::new(reader, Arc::clone(&front_end));
-        let writer = self.greet(&mut incoming, writer).await?;
-        let mut sending = pin!(outgoing::send(&self.answers, writer, &front_end, || self.sent.notify_one()));
+        self.greet(&mut incoming, &mut writer).await?;
+        let mut sending =
+            pin!(outgoing::send(&self.answers, &mut writer, &front_end, || self.sent.notify_one()));
         tokio::select! {
             // Receiving comes first: what it has answered is then sent at once.
             biased;
             received = self.receive_all(&mut incoming) => {
                 self.answers.close();
                 sending.await?;
-                if received.is_err() {
-                    // A connection that is closed with unread bytes is reset, and its client would lose the last answers.
-                    let _ = timeout(LINGER, incoming.discard()).await;
-                }
+                // A connection that is closed with unread bytes, or to which its client sends more, is reset, and its client
+                // would lose the last answers.
+                let _ = timeout(LINGER, incoming.discard()).await;
                 received
             }
             sent = &mut sending => Ok(sent?),
@@ -151,8 +151,8 @@ impl Connection {
     async fn greet<R: AsyncRead + Unpin>(
         &self,
         incoming: &mut Incoming<R>,
-        mut writer: WriteHalf<Stream>,
-    ) -> Result<WriteHalf<Stream>, Ended> {
+        writer: &mut Writer,
+    ) -> Result<(), Ended> {
         let Frame { head, tokens } = incoming.frame(UNAUTHENTICATED_FRAME_BYTES).await?;
         if !head.is_context() || ContextRequest::decode(&tokens).is_err() {
             return Err(Ended::Unexpected("it does not begin with a context request"));
@@ -167,9 +167,8 @@ impl Connection {
         };
         let mut bytes = Vec::new();
         answer.encode(head.activity_id, &mut bytes).expect("all of it is short");
-        writer.write_all(&bytes).await?;
-        writer.flush().await?;
-        Ok(writer)
+        outgoing::put(writer, &mut &bytes[..], self.service.front_end())?;
+        Ok(poll_fn(|context| writer.poll_flush(context)).await?)
     }
 
     /// Receives requests and has them carried out until the connection ends; then finishes what was begun.

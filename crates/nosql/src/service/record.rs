@@ -15,6 +15,7 @@ use crate::auth::Pass;
 use crate::handlers::call::Call;
 use crate::handlers::query_request;
 use crate::handlers::route::Route;
+use crate::message::connections::API;
 use crate::message::reply::Reply;
 use crate::message::request::{Head, Verb};
 use crate::message::work::Work;
@@ -30,7 +31,7 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     pub(crate) fn new(registry: Arc<Registry>) -> Traffic {
-        let front_end = registry.register("nosql", routes::names());
+        let front_end = registry.register(API, routes::names());
         Traffic { registry, front_end }
     }
 }

@@ -149,6 +149,42 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_health_check_each_second_accuses_no_client_that_comes_back_after_a_kill() {
+        // A killed server has forgotten everything. Its client is back at any moment between the checks and asks twice, for two
+        // containers, before it has opened a connection.
+        for back_ms in (0..6000).step_by(50) {
+            let trust = Trust::default();
+            for elapsed_ms in (0..30_000).step_by(50) {
+                if elapsed_ms % 1000 == 0 {
+                    trust.ended_silently(HERE);
+                }
+                let is_asking = elapsed_ms == back_ms || elapsed_ms == back_ms + 400;
+                if is_asking || (elapsed_ms > back_ms && elapsed_ms % 7000 == 0) {
+                    assert!(!trust.asks(HERE), "back after {back_ms} ms, asks after {elapsed_ms} ms");
+                }
+                if elapsed_ms == back_ms + 600 {
+                    trust.context_came(HERE);
+                }
+                advance(SECOND / 20).await;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_clients_behind_one_address_the_trusting_one_is_not_refused() {
+        let trust = Trust::default();
+        assert!(!trust.asks(HERE), "the one that trusts");
+        trust.context_came(HERE);
+        for second in 0..120 {
+            assert!(!trust.asks(HERE), "the one that does not, after {second} s");
+            trust.ended_silently(HERE);
+            trust.ended_silently(HERE);
+            advance(SECOND).await;
+            assert!(!trust.asks(HERE), "the one that trusts, after {second} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_address_from_which_a_client_trusts_is_never_suspect() {
         let trust = Trust::default();
         trust.context_came(HERE);

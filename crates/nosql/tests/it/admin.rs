@@ -5,6 +5,7 @@ use engine::{PaceStatus, PurgeNews};
 use storage::{Read, Time};
 
 use crate::client::{KEY, START, Server};
+use crate::direct::Fixture;
 
 #[tokio::test]
 async fn the_admin_api_is_never_open() {
@@ -420,4 +421,20 @@ async fn t31_items_and_containers_are_held_and_freed() {
     wish(r#"{"hold":null}"#).await.expect_status(200);
     server.read("a", "z").await.expect_error(404, 0, "NotFound");
     server.read("a", "new").await.expect_status(200);
+}
+
+#[tokio::test]
+async fn status_has_the_open_connections_by_protocol() {
+    let fixture = Fixture::empty().await;
+    let open = async || {
+        let status = fixture.server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
+        let connections = status.member("connections");
+        ["http", "direct", "mongodb"].map(|name| connections.get(name).and_then(Value::as_i64).unwrap())
+    };
+    // The one that asks is among them. Those of before end in their own time.
+    while open().await != [1, 0, 0] {}
+    let (one, two) = (fixture.connect().await, fixture.connect().await);
+    while open().await != [1, 2, 0] {}
+    drop((one, two));
+    while open().await != [1, 0, 0] {}
 }

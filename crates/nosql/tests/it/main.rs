@@ -16,6 +16,7 @@ mod corpus;
 mod countings;
 mod direct;
 mod direct_replay;
+mod direct_strangers;
 mod durations;
 mod evidence;
 mod forms;

@@ -175,6 +175,11 @@ impl Status {
             counted(number(server, &["store", "commits"]), "commit"),
         );
         let _ = writeln!(text, "purge       {}", self.purge(now));
+        if let Some(open) = at(server, &["connections"]) {
+            let [http, direct, mongodb] =
+                ["http", "direct", "mongodb"].map(|name| count(number(open, &[name])));
+            let _ = writeln!(text, "connections {http} HTTP, {direct} in direct mode, {mongodb} MongoDB");
+        }
         let _ = writeln!(
             text,
             "containers  {} in {}",

@@ -6,6 +6,7 @@ mod audit;
 mod clock;
 mod configuration;
 mod connections;
+mod direct;
 mod directories;
 mod evidence;
 mod explorer;

@@ -7,13 +7,15 @@
 //! | limit | evicted beyond it |
 //! |---|---|
 //! | bytes held for one connection ([`UNAUTHENTICATED_CONNECTION_BYTES`]) | that connection |
-//! | bytes held for all of them ([`UNAUTHENTICATED_BYTES`]) | the one that holds most |
+//! | bytes held for all of them ([`UNAUTHENTICATED_BYTES`]) | the one that holds most; of several, one that was sent no
+//! answer, and of those the one that has held something for longest |
 //! | connections from one address, an IPv6 /64 being one (`max-unauthenticated-connections`) | its oldest one that was
 //! sent no answer, otherwise its oldest |
 //!
 //! The monitoring connections of drivers never authenticate. They are sent an answer to their hello, so they outlast
 //! silent ones.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -44,6 +46,8 @@ pub(super) struct UnauthenticatedConnections {
 #[derive(Debug, Default)]
 struct State {
     connected: u64,
+    /// How often a connection has begun to hold something.
+    begun: u64,
     bytes: usize,
     unauthenticated: HashMap<u64, UnauthenticatedConnection>,
     /// The connections of each address, in the order of eviction.
@@ -58,6 +62,8 @@ struct UnauthenticatedConnection {
     address: IpAddr,
     rank: EvictionRank,
     bytes: usize,
+    /// Its place among the connections that hold something, in the order in which they began.
+    held_since: u64,
     cut_off: Arc<Notify>,
 }
 
@@ -87,8 +93,14 @@ impl UnauthenticatedConnections {
         let mut state = self.state.lock();
         state.connected += 1;
         let rank = EvictionRank { is_answered: false, number: state.connected };
-        let connection =
-            UnauthenticatedConnection { api, address, rank, bytes: 0, cut_off: Arc::clone(&cut_off) };
+        let connection = UnauthenticatedConnection {
+            api,
+            address,
+            rank,
+            bytes: 0,
+            held_since: 0,
+            cut_off: Arc::clone(&cut_off),
+        };
         state.insert(connection);
         if let Some(ranks) = state.by_address.get(&address).filter(|ranks| ranks.len() > self.of_address) {
             // The new connection is silent, too, but is not the one to evict.
@@ -116,17 +128,25 @@ impl UnauthenticatedConnections {
     /// Counts bytes held for a connection.
     pub(super) fn hold(&self, number: u64, bytes: usize) -> Result<(), OverLimit> {
         let mut state = self.state.lock();
+        let state = &mut *state;
         let connection = state.unauthenticated.get_mut(&number).ok_or(OverLimit)?;
+        if connection.bytes == 0 {
+            state.begun += 1;
+            connection.held_since = state.begun;
+        }
         connection.bytes += bytes;
         let (held, rank) = (connection.bytes, connection.rank);
         state.bytes += bytes;
         if held > UNAUTHENTICATED_CONNECTION_BYTES {
-            self.cut(&mut state, Some(rank));
+            self.cut(state, Some(rank));
         }
         while state.bytes > UNAUTHENTICATED_BYTES {
-            let most = state.unauthenticated.values().max_by_key(|connection| connection.bytes);
+            // Of those that hold as much, not the one that has just begun: it would be closed for the crowd before it.
+            let most = state.unauthenticated.values().max_by_key(|connection| {
+                (connection.bytes, Reverse((connection.rank.is_answered, connection.held_since)))
+            });
             let most = most.map(|connection| connection.rank);
-            self.cut(&mut state, most);
+            self.cut(state, most);
         }
         if state.unauthenticated.contains_key(&number) { Ok(()) } else { Err(OverLimit) }
     }
@@ -211,6 +231,24 @@ mod tests {
 
     async fn is_cut_off(peer: &Peer) -> bool {
         tokio::time::timeout(Duration::from_millis(1), peer.cut_off()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_connections_that_hold_as_much_the_first_silent_one_is_evicted_and_no_newcomer() {
+        const EACH: usize = 32 * 1024;
+        let (unauthenticated, pool) = unauthenticated(10_000);
+        let enter = || unauthenticated.enter(&pool, Api::Nosql, address("10.0.0.1"));
+        let slow = enter();
+        let crowd: Vec<_> = (0..UNAUTHENTICATED_BYTES / EACH).map(|_| enter()).collect();
+        crowd[0].answered();
+        let mut held: Vec<_> = crowd.iter().map(|peer| peer.hold(EACH).unwrap()).collect();
+        let newcomers: Vec<_> = (0..20).map(|_| enter()).collect();
+        for (newcomer, oldest) in newcomers.iter().zip(&crowd[1..]) {
+            held.push(newcomer.hold(EACH).expect("a newcomer has room for its request"));
+            assert!(is_cut_off(oldest).await);
+        }
+        assert!(!is_cut_off(&crowd[0]).await, "it was answered");
+        held.push(slow.hold(EACH).expect("one that has waited before its request has room, too"));
     }
 
     #[tokio::test(start_paused = true)]

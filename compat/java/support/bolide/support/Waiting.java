@@ -12,10 +12,17 @@ public final class Waiting {
 
     /** Returns when {@code done} says so; fails with {@code what} when the time is over. */
     public static void until(String what, Duration timeout, BooleanSupplier done) {
+        if (!within(timeout, done)) {
+            throw new AssertionError("not within " + timeout.toSeconds() + " s: " + what);
+        }
+    }
+
+    /** Whether {@code done} said so before the time was over; returns as soon as it does. */
+    public static boolean within(Duration timeout, BooleanSupplier done) {
         long deadline = System.nanoTime() + timeout.toNanos();
         while (!done.getAsBoolean()) {
             if (System.nanoTime() > deadline) {
-                throw new AssertionError("not within " + timeout.toSeconds() + " s: " + what);
+                return false;
             }
             try {
                 Thread.sleep(POLL_MS);
@@ -23,5 +30,6 @@ public final class Waiting {
                 throw new IllegalStateException(error);
             }
         }
+        return true;
     }
 }

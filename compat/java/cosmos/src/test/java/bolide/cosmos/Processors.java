@@ -26,6 +26,8 @@ import java.util.function.Consumer;
 
 final class Processors {
     static final Duration TIMEOUT = Duration.ofSeconds(60);
+    /** After which a processor is said to stand still: many times as long as it needs. */
+    static final Duration PATIENCE = Duration.ofSeconds(15);
     /**
      * How long a lease lasts. The client renews it after half of that, and a renewal that meets a checkpoint of its own loses the
      * lease: its last changes come again then.

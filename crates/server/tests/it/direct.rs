@@ -1,0 +1,165 @@
+//! Direct mode of the real process: who is told that a certificate is not trusted, over kills of the server.
+//!
+//! The server forgets what it knew of its clients when it is killed. How much time passes between what they do is tested where
+//! time can be moved (`service/trust.rs` of `nosql`); here all of it happens as fast as it can, which is the worst for clients
+//! that must not be suspected: nothing is regular, and nothing is forgotten.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use direct::{Account, Blocking, Call};
+use rntbd::OperationType;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::process::{KEY, Server, now, sign};
+use crate::tools::succeed;
+
+/// How often the server is killed.
+const KILLS: usize = 2;
+/// How often something is looked at that the server does in its own time.
+const TRIES: u32 = 500;
+
+fn root(data: &Path) -> Vec<u8> {
+    std::fs::read(data.join("tls/root.pem")).unwrap()
+}
+
+/// Opens a connection in direct mode.
+fn connect(server: &Server, data: &Path) -> Blocking {
+    let account = Account { key: KEY.to_owned(), date: now() };
+    Blocking::connect(server.address.parse().unwrap(), &root(data), account).unwrap()
+}
+
+/// Reads a database that may be there or not.
+fn read(client: &mut Blocking) -> std::io::Result<u32> {
+    client.call(&Call::new(OperationType::Read, "dbs/none")).map(|reply| reply.status)
+}
+
+/// Asks where the databases are, as clients in direct mode do.
+fn ask(server: &Server) -> (u16, String) {
+    let date = now();
+    let token = sign("GET", "/dbs", &date, KEY);
+    let headers = [("x-ms-date", date.as_str()), ("authorization", token.as_str())];
+    server.exchange("GET", "//addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd", &headers, "")
+}
+
+#[track_caller]
+fn is_told(server: &Server) {
+    let (status, text) = ask(server);
+    assert!(status == 200 && text.contains("rntbd://"), "{status}: {text}");
+}
+
+/// The TLS of a client, which trusts the server's root or nothing.
+fn tls(trusted: Option<&[u8]>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    if let Some(root) = trusted {
+        roots.add(CertificateDer::from_pem_slice(root).unwrap()).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+/// Connects, makes a handshake and ends the connection without a byte; returns whether the certificate was trusted.
+fn shake_hands(server: &Server, config: &Arc<ClientConfig>) -> bool {
+    let mut socket = TcpStream::connect(&server.address).unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut connection = ClientConnection::new(Arc::clone(config), name).unwrap();
+    while connection.is_handshaking() {
+        if connection.complete_io(&mut socket).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn health_checks_beside_a_trusting_client_get_it_no_refusal_over_kills() {
+    let data = tempfile::tempdir().unwrap();
+    for _ in 0..=KILLS {
+        let server = Server::in_directory(data.path(), &[]);
+        let config = tls(Some(&root(data.path())));
+        let check_health = || (0..4).for_each(|_| assert!(shake_hands(&server, &config)));
+        // They find the server before the client is back.
+        check_health();
+        is_told(&server);
+        let mut client = connect(&server, data.path());
+        for _ in 0..3 {
+            check_health();
+            assert_eq!(read(&mut client).unwrap(), 404);
+            is_told(&server);
+        }
+        server.kill();
+        assert!(read(&mut client).is_err());
+    }
+}
+
+#[test]
+fn of_two_clients_behind_one_address_the_trusting_one_is_not_refused_over_kills() {
+    let data = tempfile::tempdir().unwrap();
+    let trusts_nothing = tls(None);
+    for _ in 0..=KILLS {
+        let server = Server::in_directory(data.path(), &[]);
+        is_told(&server);
+        let mut client = connect(&server, data.path());
+        for _ in 0..3 {
+            // The other one asks, and does not trust what it meets.
+            is_told(&server);
+            (0..3).for_each(|_| assert!(!shake_hands(&server, &trusts_nothing)));
+            is_told(&server);
+            assert_eq!(read(&mut client).unwrap(), 404);
+        }
+        server.kill();
+    }
+}
+
+#[test]
+fn a_client_that_does_not_trust_the_certificate_is_told_so_after_a_kill_as_well() {
+    let data = tempfile::tempdir().unwrap();
+    let trusts_nothing = tls(None);
+    for _ in 0..=KILLS {
+        let server = Server::in_directory(data.path(), &[]);
+        is_told(&server);
+        // The server sees the ends of the connections in its own time.
+        let refusal = (0..TRIES).find_map(|_| {
+            (0..3).for_each(|_| assert!(!shake_hands(&server, &trusts_nothing)));
+            Some(ask(&server)).filter(|(status, _)| *status != 200)
+        });
+        let (_, refusal) = refusal.expect("a refusal");
+        assert!(refusal.contains("certificate") && refusal.contains("bolide cert"), "{refusal}");
+        server.kill();
+    }
+}
+
+#[test]
+fn status_shows_the_connections_by_protocol() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::in_directory(data.path(), &[]);
+    let mut clients: Vec<Blocking> = (0..2).map(|_| connect(&server, data.path())).collect();
+    for client in &mut clients {
+        assert_eq!(read(client).unwrap(), 404);
+    }
+    let address = server.mongo.as_ref().unwrap().strip_prefix("mongodb://").unwrap().to_owned();
+    let mongo = TcpStream::connect(address.split('/').next().unwrap()).unwrap();
+    // The tool's own connection is the one by HTTP; those of before end in their own time.
+    let shows = |part: &str| {
+        let mut shown = String::new();
+        let found = (0..TRIES).any(|_| {
+            shown = succeed(&server, &["status"]);
+            shown.contains(part)
+        });
+        assert!(found, "{part:?} in {shown}");
+    };
+    shows("\nconnections 1 HTTP, 2 in direct mode, 1 MongoDB\n");
+    let json = succeed(&server, &["status", "--json"]);
+    assert!(json.contains(r#""direct":2,"mongodb":1"#), "{json}");
+    drop(mongo);
+    clients.pop();
+    shows("\nconnections 1 HTTP, 1 in direct mode, 0 MongoDB\n");
+}

@@ -1,0 +1,149 @@
+//! Well-behaved clients, and what they meet while others attack.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bolide_bench::client::{Answer, Bson, Client, KEY, WireClient, date, sign_with};
+use bolide_bench::histogram::Histogram;
+use bolide_bench::processors::Ticks;
+
+use crate::item_client::{Act, DirectClient, ItemClient, ItemRequest};
+use crate::process::Server;
+
+/// Latencies of fewer requests than these say nothing about one in a hundred.
+const JUDGED_LEAST: u64 = 300;
+
+/// What honest clients met.
+#[derive(Default)]
+pub struct ClientFigures {
+    /// Of the seconds in which the processors were ours.
+    latency: Histogram,
+    /// Of the second that is not over.
+    second: Histogram,
+    pub requests: u64,
+    /// The refusals.
+    pub refused: Vec<String>,
+    /// Whether `/ready` said so all the time.
+    pub is_ready: bool,
+}
+
+impl ClientFigures {
+    /// Returns the latency that one request in a hundred exceeds, in microseconds; none if too few count to tell.
+    pub fn p99_us(&self) -> Option<f64> {
+        (self.latency.count() >= JUDGED_LEAST).then(|| self.latency.percentile(99.0))
+    }
+
+    fn note(&mut self, what: &str, began: Instant, outcome: Result<()>) {
+        self.second.add(began.elapsed());
+        self.requests += 1;
+        if let Err(error) = outcome {
+            self.refused.push(format!("{what}: {error:#}"));
+        }
+    }
+}
+
+/// Runs well-behaved clients of both APIs and of direct mode: reads, small and larger writes, queries; each round also on new connections. Runs
+/// as long as `length` says.
+pub fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigures> {
+    let mut honest = ClientFigures { is_ready: true, ..ClientFigures::default() };
+    let mut client = Client::connect(&server.address).context("an honest connection")?;
+    let mut wire = WireClient::connect(&server.mongo).context("an honest connection")?;
+    let mut direct = DirectClient::connect(server).context("an honest connection in direct mode")?;
+    let filler = "z".repeat(20_000);
+    let (began, mut round) = (Instant::now(), 0_u64);
+    let (mut second, mut ticks) = (Instant::now(), Ticks::read()?);
+    while began.elapsed() < length() {
+        if second.elapsed() >= Duration::from_secs(1) {
+            let (now, seen) = (Ticks::read()?, std::mem::take(&mut honest.second));
+            if !now.were_taken_since(ticks) {
+                honest.latency.merge(&seen);
+            }
+            (second, ticks) = (Instant::now(), now);
+        }
+        round += 1;
+        let id = format!("w{}", round % 50);
+        rest(&mut honest, &mut client, &id, &filler);
+        mongo(&mut honest, &mut wire, round);
+        in_direct_mode(&mut honest, &mut direct, &id);
+        if round % 10 == 0 {
+            by_new_connections(&mut honest, server);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(honest)
+}
+
+fn by_new_connections(honest: &mut ClientFigures, server: &Server) {
+    let now = Instant::now();
+    match Client::connect(&server.address) {
+        Ok(mut fresh) => {
+            let read = fresh.read("c", "p", "small").and_then(|answer| answer.expect(200));
+            honest.note("a read by a new connection", now, read.map(drop));
+            honest.is_ready &= fresh.plain("GET", "/ready", "", "").is_ok_and(|it| it.status == 200);
+        }
+        Err(error) => honest.note("a new connection", now, Err(error)),
+    }
+    let now = Instant::now();
+    let read = DirectClient::connect(server).and_then(|mut fresh| fresh.item(&small())?.expect(200));
+    honest.note("a read by a new connection in direct mode", now, read.map(drop));
+}
+
+/// Returns the request for the item that is always there.
+fn small() -> ItemRequest<'static> {
+    ItemRequest { act: Act::Read, container: "c", pk: "p", id: "small", if_match: None, body: "" }
+}
+
+fn in_direct_mode(honest: &mut ClientFigures, direct: &mut DirectClient, id: &str) {
+    let now = Instant::now();
+    let read = direct.item(&small()).and_then(|answer| answer.expect(200));
+    honest.note("a point read in direct mode", now, read.map(drop));
+    let now = Instant::now();
+    let body = format!("{{\"id\":\"{id}\",\"pk\":\"p\"}}");
+    let written =
+        direct.item(&ItemRequest { act: Act::Upsert, id, body: &body, ..small() }).and_then(upserted);
+    honest.note("a small write in direct mode", now, written);
+}
+
+/// Fails unless an upsert was carried out.
+fn upserted(answer: Answer) -> Result<()> {
+    ensure!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.body);
+    Ok(())
+}
+
+fn rest(honest: &mut ClientFigures, client: &mut Client, id: &str, filler: &str) {
+    let now = Instant::now();
+    let read = client.read("c", "p", "small").and_then(|answer| answer.expect(200));
+    honest.note("a point read", now, read.map(drop));
+    for (what, text) in [("a small write", ""), ("a write of 20 KB", filler)] {
+        let now = Instant::now();
+        let body = format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{text}\"}}");
+        let written = client.upsert("c", "p", &body).and_then(upserted);
+        honest.note(what, now, written);
+    }
+    let now = Instant::now();
+    let found = query(client, KEY, "c", "SELECT VALUE c.id FROM c WHERE c.id = 'small'");
+    honest.note("a cheap query", now, found.map(drop));
+}
+
+fn mongo(honest: &mut ClientFigures, wire: &mut WireClient, round: u64) {
+    let now = Instant::now();
+    let document = Bson::new().int("round", round as i32).text("text", "small");
+    let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);
+    let inserted = wire.command("test", insert).map(drop);
+    honest.note("a MongoDB insert", now, inserted);
+    let now = Instant::now();
+    let find = Bson::new().text("find", "c").document("filter", Bson::new().int("_id", 1));
+    let found = wire.command("test", find).map(drop);
+    honest.note("a MongoDB find", now, found);
+}
+
+pub fn query(client: &mut Client, key: &str, container: &str, text: &str) -> Result<()> {
+    let path = format!("/dbs/db/colls/{container}/docs");
+    let date = date();
+    let token = sign_with(key, "POST", &path, &date)?;
+    let headers = format!(
+        "x-ms-date: {date}\r\nauthorization: {token}\r\nx-ms-documentdb-isquery: True\r\n\
+         x-ms-documentdb-query-enablecrosspartition: True\r\ncontent-type: application/query+json\r\n"
+    );
+    client.plain("POST", &path, &headers, &format!("{{\"query\":\"{text}\"}}"))?.expect(200).map(drop)
+}

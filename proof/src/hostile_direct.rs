@@ -1,0 +1,151 @@
+//! The effect of peers without a valid key that speak direct mode, inside TLS: the attacks of `hostile.rs` that apply to it.
+//!
+//! Each peer opens a connection and does one of the things of the table until the server ends it; some seconds later it comes
+//! again. An attack with little traffic: handshakes as fast as they go are a flood, which is the network's.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use bolide_bench::client::date;
+use direct::{Account, Call, TlsClient, connector};
+use rntbd::{HEAD_BYTES, OperationType};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::time::sleep;
+use tokio_rustls::TlsConnector;
+
+use crate::hostile::{Attack, By, run_attacks};
+use crate::process::Server;
+use crate::{Outcome, Setting};
+
+/// A stranger's largest frame, and the largest payload that is skipped instead of ending the connection.
+const FRAME_BYTES: u32 = 16 << 10;
+const PAYLOAD_BYTES: u32 = 16 << 20;
+/// Requests that are refused before the server ends the connection.
+const REFUSALS: usize = 16;
+const READ: &str = "dbs/db/colls/c/docs/small";
+
+const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "600 connections in direct mode send a context and then nothing",
+        run: |server, over| crowd(server, over, 600, Manner::Silent),
+        by: By::Strangers,
+    },
+    Attack {
+        // Together they hold more than there is for strangers.
+        name: "900 connections in direct mode announce frames that do not come",
+        run: |server, over| crowd(server, over, 900, Manner::AnnouncesFrames),
+        by: By::Strangers,
+    },
+    Attack {
+        name: "600 connections in direct mode announce payloads of 16 MiB that do not come",
+        run: |server, over| crowd(server, over, 600, Manner::AnnouncesPayloads),
+        by: By::Strangers,
+    },
+    Attack {
+        name: "300 connections in direct mode send wrong signatures",
+        run: |server, over| crowd(server, over, 300, Manner::SignsWrongly),
+        by: By::Strangers,
+    },
+    Attack {
+        name: "300 connections in direct mode leave refusals of long requests unread",
+        run: |server, over| crowd(server, over, 300, Manner::LeavesUnread),
+        by: By::Strangers,
+    },
+];
+
+/// What a peer does once it has opened a connection.
+#[derive(Clone, Copy)]
+enum Manner {
+    Silent,
+    AnnouncesFrames,
+    AnnouncesPayloads,
+    SignsWrongly,
+    LeavesUnread,
+}
+
+/// Runs it.
+pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
+    run_attacks(setting, place, ATTACKS)
+}
+
+/// Lets so many peers loose until it is over; returns how many connections were opened.
+fn crowd(server: &Server, over: &AtomicBool, count: u64, manner: Manner) -> Result<u64> {
+    let address = server.address.parse()?;
+    let connector = connector(CertificateDer::from_pem_slice(&server.root_certificate()?)?)?;
+    let made = Arc::new(AtomicU64::new(0));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    for number in 0..count {
+        let peer = Peer { number, address, connector: connector.clone(), made: Arc::clone(&made) };
+        // All of them within two seconds.
+        let delay = Duration::from_millis(number * 2000 / count);
+        runtime.spawn(async move {
+            sleep(delay).await;
+            loop {
+                // How its connection ends is the server's affair.
+                let _ = peer.attack(manner).await;
+                sleep(Duration::from_millis(fastrand::u64(5_000..15_000))).await;
+            }
+        });
+    }
+    while !over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(made.load(Ordering::Relaxed))
+}
+
+/// A peer without a key.
+struct Peer {
+    number: u64,
+    address: SocketAddr,
+    connector: TlsConnector,
+    made: Arc<AtomicU64>,
+}
+
+impl Peer {
+    /// Attacks by one connection, until that ends.
+    async fn attack(&self, manner: Manner) -> io::Result<()> {
+        let wrong = Account { key: "d3Jvbmc=".to_owned(), date: date() };
+        let mut client = TlsClient::connect(self.address, &self.connector, wrong).await?;
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let call = Call::new(OperationType::Read, READ).key("[\"p\"]");
+        match manner {
+            Manner::Silent => {}
+            Manner::AnnouncesFrames => {
+                let (_, mut bytes) = client.sender.session.request(&call)?;
+                // Some of them more than any frame may have.
+                let announced = if self.number.is_multiple_of(10) { u32::MAX } else { FRAME_BYTES };
+                bytes[..4].copy_from_slice(&announced.to_le_bytes());
+                client.sender.write(&bytes[..HEAD_BYTES]).await?;
+            }
+            Manner::AnnouncesPayloads => {
+                let (_, mut bytes) = client.sender.session.request(&call.payload("x"))?;
+                bytes.truncate(bytes.len() - 5);
+                bytes.extend(PAYLOAD_BYTES.to_le_bytes());
+                client.sender.write(&bytes).await?;
+            }
+            Manner::SignsWrongly => loop {
+                client.call(&call).await?;
+            },
+            Manner::LeavesUnread => {
+                let long = "x".repeat(FRAME_BYTES as usize - 1024);
+                let call = call.with(|tokens| tokens.pre_trigger_include = Some(&long));
+                for _ in 0..REFUSALS {
+                    client.sender.send(&call).await?;
+                }
+                // Behind what is not read no end can be seen; but what is written to a connection that has ended fails.
+                loop {
+                    sleep(Duration::from_secs(1)).await;
+                    client.sender.write(&[0]).await?;
+                }
+            }
+        }
+        while client.receiver.reply().await?.is_some() {}
+        Ok(())
+    }
+}
