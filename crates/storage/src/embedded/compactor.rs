@@ -99,7 +99,7 @@ impl CompactorSignal {
         !state.closing
     }
 
-    pub(super) fn is_closing(&self) -> bool {
+    fn is_closing(&self) -> bool {
         self.state.lock().closing
     }
 
@@ -205,7 +205,7 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
         *lists = TableLists::compare(database);
     }
     let outcome = match lists {
-        TableLists::Agree => compact_round(database, signal),
+        TableLists::Agree => compact(database, signal),
         TableLists::Unread(error) => return Err(error.clone()),
         TableLists::Differ => {
             let what = "a list of tables on the disk is not the one in memory".to_owned();
@@ -216,16 +216,6 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
         *lists = TableLists::compare(database);
     }
     outcome
-}
-
-/// Drops the tables that watermarks cover, and compacts what is left.
-pub(super) fn compact_round(database: &Database, signal: &CompactorSignal) -> Result<()> {
-    // Once for all watermarks of a round: before, none of them counts.
-    if database.watermarks.wants_sync() {
-        database.sync_watermarks()?;
-    }
-    database.covered_tables.drop_from(database, signal)?;
-    compact(database, signal)
 }
 
 /// Compacts until nothing is left to compact. A keyspace in which that fails does not keep the others from it; the
@@ -247,7 +237,6 @@ fn compact_into(levels: &Arc<Leveled>, database: &Database, signal: &CompactorSi
             }
             let before = shape(keyspace);
             let _compacting = database.compacting.lock();
-            database.settle_watermarks();
             match keyspace.tree.compact(Arc::clone(levels) as _, database.oldest_snapshot()) {
                 Ok(()) => changed |= shape(keyspace) != before,
                 Err(error) => {

@@ -22,7 +22,7 @@ use crate::definition::DefaultTtl;
 use crate::expiry::Policy;
 use crate::feed::watch;
 use crate::index::Indexes;
-use crate::keys::{self, Generation, Key, PARTITIONED, PartitionId};
+use crate::keys::{Generation, Key, PARTITIONED, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::write::container_schema::ContainerSchema;
 
@@ -235,31 +235,11 @@ impl Inspection<'_> {
                 Some(name) => layout.retired.push((partition, name)),
                 None => self.unreadable_record("a collection that is gone"),
             },
-            CatalogKey::Watermark(partition) if role(partition) == Some(Role::InUse) => {
-                self.watermark(partition, &value)?;
-            }
             CatalogKey::Watch if !is_watch(key, &value) => self.unreadable_record("a watch"),
             CatalogKey::WatchLog if !watch::is_log_entry(key, value) => {
                 self.unreadable_record("an entry of the log of watched collections");
             }
             _ => {}
-        }
-        Ok(())
-    }
-
-    /// Below a partition's watermark there is no item: its entries would be hidden.
-    fn watermark(&mut self, partition: PartitionId, value: &[u8]) -> Result<()> {
-        let Ok(below) = value.try_into().map(u64::from_be_bytes) else {
-            self.unreadable_record("a watermark");
-            return Ok(());
-        };
-        let items = KeyRange::prefix(keys::partition(partition));
-        let first = self.reader.scan(Keyspace::Item, items, Direction::Forward).next().transpose()?;
-        if let Some(number) = first.and_then(|(key, _)| keys::item_number(&key).ok())
-            && number.0 < below
-        {
-            let what = format!("item {} lies below the watermark {below} of its partition", number.0);
-            self.book.refuse(Subject::Catalog, CATALOG, what, "its entries are hidden; restore a backup");
         }
         Ok(())
     }

@@ -22,7 +22,6 @@ pub(super) enum CatalogKey {
     IndexState(PartitionId),
     IndexPolicy(PartitionId, Generation),
     Resource { kind: u8, parent: u32, number: u32 },
-    Watermark(PartitionId),
 }
 
 impl CatalogKey {
@@ -52,7 +51,6 @@ impl CatalogKey {
             keys::INDEX_STATE => CatalogKey::IndexState(partition()?),
             keys::INDEX_POLICY => two()
                 .map(|(id, generation)| CatalogKey::IndexPolicy(PartitionId(id), Generation(generation)))?,
-            keys::WATERMARK => CatalogKey::Watermark(partition()?),
             keys::RESOURCE => {
                 let (kind, rest) = rest.split_first()?;
                 let (owner, number) = rest.split_first_chunk()?;
@@ -166,8 +164,6 @@ mod tests {
                 assert_eq!(CatalogKey::parse(&[&bytes[..], &[0]].concat()), None, "{key:?} and a byte");
             }
         }
-        let watermark = [&[storage::WATERMARK][..], &P.0.to_be_bytes()].concat();
-        assert_eq!(CatalogKey::parse(&watermark), Some(CatalogKey::Watermark(P)));
         assert_eq!(CatalogKey::parse(&[0xEE]), None);
     }
 

@@ -25,9 +25,6 @@ mod damage_tests;
 #[cfg(test)]
 mod damaged_place_tests;
 mod figures;
-mod front;
-#[cfg(test)]
-mod front_tests;
 mod pace;
 #[cfg(test)]
 mod pace_tests;
