@@ -419,15 +419,20 @@ async fn with_one_query() -> (Fixture, Arc<Admission>) {
     (Fixture { server, connector }, admission)
 }
 
+/// Returns a client whose first request is a query, which is not answered yet while a read behind it is; and its number.
+async fn send_query(fixture: &Fixture) -> (TlsClient, u32) {
+    let mut client = fixture.connect().await;
+    let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
+    let slow = client.sender.send(&all).await.unwrap();
+    expect(&mut client, &read(&item("1")), 404).await;
+    (client, slow)
+}
+
 #[tokio::test]
 async fn a_first_request_that_takes_long_does_not_keep_others_from_being_read() {
     let (fixture, admission) = with_one_query().await;
     let taken = admission.enter(nosql::tenant(Kind::Primary), Work::Query).await.unwrap();
-    let mut client = fixture.connect().await;
-    let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
-    let slow = client.sender.send(&all).await.unwrap();
-    let path = item("1");
-    expect(&mut client, &read(&path), 404).await;
+    let (mut client, slow) = send_query(&fixture).await;
     drop(taken);
     assert_eq!(client.receiver.reply_to(slow).await.unwrap().status, 200);
 }
@@ -436,11 +441,8 @@ async fn a_first_request_that_takes_long_does_not_keep_others_from_being_read() 
 async fn a_server_that_stops_answers_gone_while_a_request_takes_long() {
     let (mut fixture, admission) = with_one_query().await;
     let taken = admission.enter(nosql::tenant(Kind::Primary), Work::Query).await.unwrap();
-    let mut client = fixture.connect().await;
-    let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
-    let slow = client.sender.send(&all).await.unwrap();
+    let (mut client, slow) = send_query(&fixture).await;
     let path = item("1");
-    expect(&mut client, &read(&path), 404).await;
     fixture.server.stop();
     // Longer than a quiet connection is left open.
     let began = Instant::now();
