@@ -94,6 +94,8 @@ pub struct Stats {
     pub poisoned: bool,
     /// Whether compactions fail at present; they are retried until one succeeds.
     pub compaction_fails: bool,
+    /// Whether they have failed for so long that no job is accepted until one succeeds.
+    pub compaction_stops_jobs: bool,
     /// The free space on the disk; `None` if there is no disk, or the system does not report it.
     pub free_space: Option<FreeSpace>,
 }
@@ -101,7 +103,7 @@ pub struct Stats {
 impl Stats {
     /// Returns whether all writes of users are accepted.
     pub fn is_writable(&self) -> bool {
-        !self.poisoned && !self.free_space.is_some_and(FreeSpace::is_low)
+        !self.poisoned && !self.compaction_stops_jobs && !self.free_space.is_some_and(FreeSpace::is_low)
     }
 }
 

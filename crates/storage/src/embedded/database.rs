@@ -1,6 +1,6 @@
 //! fjall behind the contract of this crate, and its pitfalls.
 //!
-//! - Reads go through `Database::snapshot` only: `Keyspace::get` may see half of a batch that is being applied.
+//! - Reads go through a snapshot taken between two batches: any other may see half of one (published.rs).
 //! - Key-value separation, FIFO compaction, weak deletes and `clear` are not used.
 //! - Memtables are small, so that a flush is short and writers do not stall behind several large ones; the journal is
 //!   bounded, so that the replay after a crash is, too.
@@ -11,6 +11,7 @@
 use super::compaction_health::CompactionHealth;
 use super::compactor::{CompactorSignal, Memtables, TABLE_BYTES, no_automatic_compaction};
 use super::marker::{Marker, State};
+use super::published::Published;
 use super::readers::Readers;
 use super::throttle::{self, pause};
 use super::{EmbeddedOptions, journal, manifest};
@@ -54,6 +55,8 @@ pub(super) struct Database {
     path: PathBuf,
     keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
     own: fjall::Keyspace,
+    /// The newest state, for readers.
+    published: Published,
     /// How much of the disk is reserved.
     reserve_bytes: u64,
     /// Open snapshots.
@@ -118,7 +121,9 @@ impl Database {
         // A killed store may have created keyspaces whose names are not durable yet.
         sync_keyspaces(&options.path)?;
         let keyspaces = [const { OnceLock::new() }; Keyspace::ALL.len()];
+        let published = Published::new(&fjall);
         let database = Self {
+            published,
             fjall,
             path: options.path.clone(),
             keyspaces,
@@ -168,9 +173,14 @@ impl Database {
 
     /// Returns the store's record as of the newest commit; `None` if there was no commit.
     pub(super) fn record(&self) -> Result<Option<StoreRecord>> {
-        let bytes = self.fjall.snapshot().get(&self.own, RECORD_KEY);
+        let bytes = self.published.newest().get(&self.own, RECORD_KEY);
         let bytes = bytes.map_err(|error| cannot("read the store record", &error))?;
         bytes.map(|bytes| StoreRecord::decode(&bytes)).transpose()
+    }
+
+    /// Commits a batch. Whoever reads from now on sees all of it.
+    pub(super) fn commit(&self, batch: OwnedWriteBatch) -> fjall::Result<()> {
+        self.published.commit(&self.fjall, batch)
     }
 
     /// Returns the bytes on disk in all, and of the journal alone.
@@ -323,7 +333,7 @@ impl Backend for Committer {
         batch.insert(own, RECORD_KEY, record.encode());
         // The last entry: `journal::check` looks for it there.
         batch.insert(own, journal::FLOOR_KEY, fjall.seqno().to_le_bytes());
-        batch.commit().map_err(|error| cannot("commit", &error))?;
+        self.database.commit(batch).map_err(|error| cannot("commit", &error))?;
         self.memtables.committed(&self.database);
         throttle::throttle_after(&self.database, entries);
         if is_synced && record.clock.bound.millis().abs_diff(self.marked_bound.millis()) >= MARK_MS {
@@ -336,7 +346,7 @@ impl Backend for Committer {
 
 /// A snapshot of the database.
 pub(super) struct EmbeddedSnapshot {
-    snapshot: fjall::Snapshot,
+    snapshot: Arc<fjall::Snapshot>,
     /// Dropped after fjall's snapshot: fields are dropped in this order.
     reader: Reader,
 }
@@ -356,7 +366,7 @@ impl Drop for Reader {
 impl EmbeddedSnapshot {
     pub(super) fn new(database: Arc<Database>) -> Self {
         let reader = Reader { phase: database.readers.enter(), database };
-        Self { snapshot: reader.database.fjall.snapshot(), reader }
+        Self { snapshot: reader.database.published.newest(), reader }
     }
 
     /// Returns the store's record as of this snapshot.

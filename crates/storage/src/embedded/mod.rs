@@ -11,6 +11,7 @@
 //! | `compactor.rs` | compaction in small pieces, and freeing memory, on threads of their own |
 //! | `compaction_health.rs` | failing compactions, until their cause is gone |
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
+//! | `published.rs` | the state that readers see, taken between two batches |
 //! | `readers.rs` | open snapshots, to wait for those opened before some moment |
 //! | `scrub.rs` | getting removed bytes out of the files |
 //! | `throttle.rs` | delays that let compaction keep up with writing |
@@ -28,6 +29,7 @@ mod manifest;
 mod marker;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
+mod published;
 mod queue;
 mod readers;
 mod rescue;
@@ -340,13 +342,15 @@ impl Store for EmbeddedStore {
         let database = self.database().ok();
         let (disk_bytes, journal_bytes) =
             database.as_ref().map(|database| database.sizes()).unwrap_or_default();
+        let compaction = |is_so: fn(&Database) -> bool| database.as_deref().is_some_and(is_so);
         Stats {
             disk_bytes,
             journal_bytes,
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
-            compaction_fails: database.as_ref().is_some_and(|database| database.compaction_health.fails()),
+            compaction_fails: compaction(|database| database.compaction_health.fails()),
+            compaction_stops_jobs: compaction(|database| database.compaction_health.check(database).is_err()),
             free_space: database.and_then(|database| database.free_space()),
         }
     }

@@ -124,7 +124,7 @@ impl Scrub<'_> {
             }
             piece.remove(own, NOTHING);
             self.database.wait_for_flushes(1)?;
-            piece.commit().map_err(|error| cannot("fill the journal", &error))?;
+            self.database.commit(piece).map_err(|error| cannot("fill the journal", &error))?;
             pause();
         }
         // The last pieces may not have been flushed yet, which is when fjall checks the size.
@@ -164,7 +164,7 @@ impl Scrub<'_> {
             for keyspace in self.database.opened_keyspaces() {
                 nothing.remove(keyspace, NOTHING);
             }
-            nothing.commit().map_err(|error| cannot("commit nothing", &error))?;
+            self.database.commit(nothing).map_err(|error| cannot("commit nothing", &error))?;
         }
         self.database.flush()
     }

@@ -151,6 +151,7 @@ impl Store for MemoryStore {
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
             compaction_fails: false,
+            compaction_stops_jobs: false,
             free_space: self.disk.free_space(),
         }
     }
