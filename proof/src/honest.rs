@@ -1,9 +1,9 @@
 //! Well-behaved clients, and what they meet while others attack.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, ensure};
-use bolide_bench::client::{Answer, Bson, Client, KEY, WireClient, date, sign_with};
+use anyhow::{Context, Result, bail, ensure};
+use bolide_bench::client::{Answer, Bson, Client, KEY, Login, Value, WireClient, date, message, sign_with};
 use bolide_bench::histogram::Histogram;
 use bolide_bench::processors::Ticks;
 
@@ -47,7 +47,9 @@ impl ClientFigures {
 pub fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigures> {
     let mut honest = ClientFigures { is_ready: true, ..ClientFigures::default() };
     let mut client = Client::connect(&server.address).context("an honest connection")?;
+    let mut login = account();
     let mut wire = WireClient::connect(&server.mongo).context("an honest connection")?;
+    login.authenticate(&mut wire).context("an honest log-in")?;
     let mut direct = DirectClient::connect(server).context("an honest connection in direct mode")?;
     let filler = "z".repeat(20_000);
     let (began, mut round) = (Instant::now(), 0_u64);
@@ -66,14 +68,19 @@ pub fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigu
         mongo(&mut honest, &mut wire, round);
         in_direct_mode(&mut honest, &mut direct, &id);
         if round % 10 == 0 {
-            by_new_connections(&mut honest, server);
+            by_new_connections(&mut honest, server, &mut login);
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(honest)
 }
 
-fn by_new_connections(honest: &mut ClientFigures, server: &Server) {
+/// The account as a user of the MongoDB API.
+pub fn account() -> Login {
+    Login::new("bolide", KEY)
+}
+
+fn by_new_connections(honest: &mut ClientFigures, server: &Server, login: &mut Login) {
     let now = Instant::now();
     match Client::connect(&server.address) {
         Ok(mut fresh) => {
@@ -86,6 +93,9 @@ fn by_new_connections(honest: &mut ClientFigures, server: &Server) {
     let now = Instant::now();
     let read = DirectClient::connect(server).and_then(|mut fresh| fresh.item(&small())?.expect(200));
     honest.note("a read by a new connection in direct mode", now, read.map(drop));
+    let now = Instant::now();
+    let logged_in = WireClient::connect(&server.mongo).and_then(|mut fresh| login.authenticate(&mut fresh));
+    honest.note("a log-in to the MongoDB API", now, logged_in);
 }
 
 /// Returns the request for the item that is always there.
@@ -135,6 +145,34 @@ fn mongo(honest: &mut ClientFigures, wire: &mut WireClient, round: u64) {
     let find = Bson::new().text("find", "c").document("filter", Bson::new().int("_id", 1));
     let found = wire.command("test", find).map(drop);
     honest.note("a MongoDB find", now, found);
+    let now = Instant::now();
+    honest.note("a MongoDB cursor", now, two_batches(wire));
+    let now = Instant::now();
+    honest.note("a MongoDB transaction", now, transaction(wire));
+}
+
+/// Reads two documents, one with each batch.
+fn two_batches(wire: &mut WireClient) -> Result<()> {
+    let find = Bson::new().text("find", "c").int("limit", 2).int("batchSize", 1);
+    let answer = wire.command("test", find)?;
+    let cursor = Value::field(answer, "cursor")?.and_then(|cursor| cursor.bytes()).context("no cursor")?;
+    let Some(Value::Long(id)) = Value::field(cursor, "id")? else { bail!("a cursor without an id") };
+    wire.command("test", Bson::new().long("getMore", id).text("collection", "c")).map(drop)
+}
+
+/// Inserts a document in a transaction of its own.
+fn transaction(wire: &mut WireClient) -> Result<()> {
+    // Higher than any before, also those of another connection.
+    let number = UNIX_EPOCH.elapsed()?.as_micros() as i64;
+    let in_transaction = |command: Bson| {
+        let lsid = Bson::new().uuid("id", [0xab; 16]);
+        command.document("lsid", lsid).long("txnNumber", number).bool("autocommit", false)
+    };
+    let document = Bson::new().long("number", number).finish();
+    let insert = Bson::new().text("insert", "c").array("documents", [document]);
+    wire.command("test", in_transaction(insert).bool("startTransaction", true))?;
+    wire.exchange(&message("admin", in_transaction(Bson::new().int("commitTransaction", 1))))?;
+    wire.checked().map(drop)
 }
 
 pub fn query(client: &mut Client, key: &str, container: &str, text: &str) -> Result<()> {

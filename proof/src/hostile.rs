@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use bolide_bench::client::{Bson, Client, WireClient, resident_kib_of};
 
-use crate::honest::{ClientFigures, query, work};
+use crate::honest::{ClientFigures, account, query, work};
 use crate::hostile_peers::{PeerGroup, Reading, announcement, preface, unread_answers};
-use crate::hostile_users::{guesses, idle_cursors, idle_transactions};
+use crate::hostile_users::{add_users, guesses, idle_cursors, idle_transactions, many_cursors};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
@@ -35,11 +35,31 @@ const IDLE_USER_PATIENCE: Duration = Duration::from_mins(2);
 /// What an honest query may take while another user's queries use all processors.
 const GREEDY_QUERY_MOST: Duration = Duration::from_secs(2);
 
-/// An attack: runs until it is stopped or finished. Returns its figures.
+/// An attack: runs until it is stopped or finished, and returns how much it did.
+#[derive(Clone, Copy)]
 pub struct Attack {
-    pub name: &'static str,
-    pub run: fn(&Server, &AtomicBool) -> Result<u64>,
-    pub by: By,
+    name: &'static str,
+    run: fn(&Server, &AtomicBool) -> Result<u64>,
+    by: By,
+    /// Further options of the server.
+    options: &'static [&'static str],
+    /// A metric that is above zero while the attack goes on: whoever attacks something else than was meant does not get there.
+    sign: &'static str,
+}
+
+impl Attack {
+    pub const fn new(
+        name: &'static str,
+        by: By,
+        sign: &'static str,
+        run: fn(&Server, &AtomicBool) -> Result<u64>,
+    ) -> Attack {
+        Attack { name, run, by, options: &[], sign }
+    }
+
+    const fn with_options(self, options: &'static [&'static str]) -> Attack {
+        Attack { options, ..self }
+    }
 }
 
 /// The attacker, which decides the bounds that apply.
@@ -49,6 +69,8 @@ pub enum By {
     Strangers,
     /// A key holder, which may use idle processors.
     KeyHolder,
+    /// A user that takes what it can get as long as it lasts.
+    User,
     /// A user that runs its attack once.
     IdleUser,
 }
@@ -60,56 +82,112 @@ impl By {
             + match self {
                 By::Strangers => 0,
                 By::KeyHolder => ROOM_MIB,
-                By::IdleUser => ROOM_MIB + IDLE_MIB,
+                By::User | By::IdleUser => ROOM_MIB + IDLE_MIB,
             }
+    }
+
+    /// Returns how much honest latency may be, in microseconds, if it was `before`.
+    fn latency_most_us(self, before: f64) -> f64 {
+        match self {
+            By::KeyHolder => GREEDY_QUERY_MOST.as_micros() as f64,
+            By::Strangers | By::User | By::IdleUser => (before * SLOWER_MOST).max(FLOOR.as_micros() as f64),
+        }
     }
 }
 
+/// Answers that peers without a key leave unread, and their connections.
+const UNREAD: &str = "bolide_unauthenticated_bytes";
+pub const WITHOUT_A_KEY: &str = "bolide_unauthenticated_connections";
+const ENDED: &str = "bolide_mongo_idle_ended_total";
+
+const FILES_UNREAD: Attack = Attack::new(
+    "62 connections leave 256 answers of a static file unread",
+    By::Strangers,
+    WITHOUT_A_KEY,
+    |server, over| crowd(62, unread_answers("/_explorer/style.css", 256)).keep(server, over),
+);
+
 const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "62 connections leave 256 answers of a static file unread",
-        run: |server, over| crowd(62, unread_answers("/_explorer/style.css", 256)).keep(server, over),
-        by: By::Strangers,
-    },
-    Attack {
-        name: "62 connections leave 256 refusals unread",
-        run: |server, over| crowd(62, unread_answers("/dbs/none/colls/none", 256)).keep(server, over),
-        by: By::Strangers,
-    },
-    Attack {
-        name: "300 connections leave 256 pages unread that quote them",
-        run: |server, over| {
-            let path = format!("/_explorer/sign-in?next={}", "%22".repeat(1300));
+    FILES_UNREAD,
+    Attack { name: "the same without an explorer", ..FILES_UNREAD }.with_options(&["--explorer", "off"]),
+    Attack::new("62 connections leave 256 refusals unread", By::Strangers, UNREAD, |server, over| {
+        crowd(62, unread_answers("/dbs/none/colls/none", 256)).keep(server, over)
+    }),
+    Attack::new(
+        "300 connections leave 256 pages unread that quote them",
+        By::Strangers,
+        UNREAD,
+        |server, over| {
+            // The longest place to go back to that the form takes: behind the path, 1024 bytes, each of which it writes as six.
+            let path = format!("/_explorer/sign-in?next=/_explorer/{}", "%22".repeat(1000));
             crowd(300, unread_answers(&path, 256)).keep(server, over)
         },
-        by: By::Strangers,
-    },
-    Attack {
-        name: "20 connections ask for 4096 redirects and read nothing",
-        run: |server, over| {
+    ),
+    Attack::new(
+        "20 connections ask for 4096 redirects and read nothing",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| {
             // Three bytes for each are in the address that a redirect leads to: 9 MB, of which the kernel takes 4.
             let path = format!("/_explorer/{}", "/".repeat(1000));
             PeerGroup { reading: Reading::Nothing, ..crowd(20, unread_answers(&path, 4096)) }
                 .keep(server, over)
         },
-        by: By::Strangers,
-    },
-    Attack {
-        name: "1200 connections announce a MongoDB message of 1 MiB",
-        run: |server, over| {
-            PeerGroup { to_mongo: true, ..crowd(1200, announcement(1 << 20)) }.keep(server, over)
+    ),
+    Attack::new(
+        "1200 connections announce a MongoDB message of 1 MiB",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| PeerGroup { to_mongo: true, ..crowd(1200, announcement(1 << 20)) }.keep(server, over),
+    ),
+    Attack::new(
+        "1200 connections send 15 KiB of a MongoDB message of 16",
+        By::Strangers,
+        UNREAD,
+        |server, over| {
+            let says = [announcement(16 << 10), vec![0; 15 << 10]].concat();
+            PeerGroup { to_mongo: true, ..crowd(1200, says) }.keep(server, over)
         },
-        by: By::Strangers,
-    },
-    Attack {
-        name: "3100 connections of one address begin HTTP/2 and ask for nothing",
-        run: |server, over| crowd(3100, preface()).keep(server, over),
-        by: By::Strangers,
-    },
-    Attack { name: "50 connections guess passwords", run: guesses, by: By::Strangers },
-    Attack { name: "40 connections of a read-only key ask for long joins", run: joins, by: By::KeyHolder },
-    Attack { name: "40 idle cursors with 100,000 groups each", run: idle_cursors, by: By::IdleUser },
-    Attack { name: "24 open transactions of 60 MiB each", run: idle_transactions, by: By::IdleUser },
+    ),
+    Attack::new(
+        "3100 connections of one address begin HTTP/2 where 3000 are allowed, and ask for nothing",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(3100, preface()).keep(server, over),
+    )
+    .with_options(&["--max-connections", "3000"]),
+    Attack::new(
+        "12,010 connections of one address begin HTTP/2 and ask for nothing",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(12_010, preface()).keep(server, over),
+    ),
+    Attack::new(
+        "12,010 connections of one address to the MongoDB API say nothing",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| PeerGroup { to_mongo: true, ..crowd(12_010, Vec::new()) }.keep(server, over),
+    ),
+    Attack::new(
+        "50 connections guess passwords",
+        By::Strangers,
+        "bolide_mongo_authentication_failures_total",
+        guesses,
+    ),
+    Attack::new(
+        "40 connections of a read-only key ask for long joins",
+        By::KeyHolder,
+        "bolide_load_shed_total",
+        joins,
+    ),
+    Attack::new(
+        "a user with the role read opens cursors and transactions until it gets no more",
+        By::User,
+        "bolide_mongo_transactions_open",
+        many_cursors,
+    ),
+    Attack::new("40 idle cursors with 100,000 groups each", By::IdleUser, ENDED, idle_cursors),
+    Attack::new("24 open transactions of 60 MiB each", By::IdleUser, ENDED, idle_transactions),
 ];
 
 fn crowd(count: usize, says: Vec<u8>) -> PeerGroup {
@@ -126,11 +204,12 @@ pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Resul
     let length = Duration::from_secs(setting.rounds(4, 12, 60));
     let mut launch = Launch::new(&setting.server, place);
     let [room, idle] = [ROOM_MIB, IDLE_MIB].map(|mib| (mib << 20).to_string());
-    launch.options = ["--request-memory", &room, "--mongo-idle-memory", &idle, "--max-connections", "3000"]
-        .map(str::to_owned)
-        .to_vec();
+    let bounds = ["--request-memory", &room, "--mongo-idle-memory", &idle];
     let (mut told, mut failed, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
     for attack in attacks {
+        // Who has no key is a stranger to the MongoDB API, too.
+        let options = bounds.iter().chain(&["--mongo-auth", "true"]).chain(attack.options);
+        launch.options = options.map(|&word| word.to_owned()).collect();
         match attempts(&launch, attack, length)? {
             Verdict::Held(figures) => {
                 println!("  held: {}: {figures}", attack.name);
@@ -207,8 +286,11 @@ fn judge(
             _ => length,
         };
         let during = work(server, patience);
+        let seen = metric(server, attack.sign);
         over.store(true, Ordering::Relaxed);
         let made = crowd.join().expect("it does not panic");
+        let seen = seen?;
+        ensure!(seen > 0.0, "{} is {seen}: there was no such attack", attack.sign);
         Ok((during?, made?, peak.join().expect("it does not panic")?))
     })?;
     ensure!(made > 0, "no connection was made, which is no attack");
@@ -227,10 +309,7 @@ fn judge(
     let (Some(before_us), Some(p99)) = (before.p99_us(), during.p99_us()) else {
         return Ok(Verdict::Unjudged(figures));
     };
-    let limit = match attack.by {
-        By::KeyHolder => GREEDY_QUERY_MOST.as_micros() as f64,
-        By::Strangers | By::IdleUser => (before_us * SLOWER_MOST).max(FLOOR.as_micros() as f64),
-    };
+    let limit = attack.by.latency_most_us(before_us);
     if p99 > limit {
         return Ok(Verdict::Slow(anyhow!("{figures}: {:.1} ms would do", limit / 1e3)));
     }
@@ -252,8 +331,10 @@ fn prepare(server: &Server) -> Result<()> {
     client.upsert("joins", "p", &item)?.expect(201)?;
     let document = Bson::new().int("_id", 1).text("text", "small");
     let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);
-    WireClient::connect(&server.mongo)?.command("test", insert)?;
-    Ok(())
+    let mut wire = WireClient::connect(&server.mongo)?;
+    account().authenticate(&mut wire)?;
+    wire.command("test", insert)?;
+    add_users(&mut wire)
 }
 
 /// Forty connections of a read-only key, each of which asks for a join of eight million rows again and again.
@@ -280,6 +361,16 @@ fn joins(server: &Server, over: &AtomicBool) -> Result<u64> {
         let workers: Vec<_> = (0..40).map(|_| scope.spawn(greedy)).collect();
         Ok(workers.into_iter().map(|worker| worker.join().expect("it does not panic")).sum())
     })
+}
+
+/// Returns the sum of a metric over its labels.
+fn metric(server: &Server, name: &str) -> Result<f64> {
+    let page = Client::connect(&server.address)?.plain("GET", "/metrics", "", "")?.expect(200)?.body;
+    let values = page.lines().filter_map(|line| {
+        let (found, value) = line.rsplit_once(' ')?;
+        (found.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
+    });
+    Ok(values.sum())
 }
 
 fn peak_mib(server: &Server, over: &AtomicBool) -> Result<u64> {

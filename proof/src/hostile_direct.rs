@@ -19,7 +19,7 @@ use rustls::pki_types::pem::PemObject;
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
-use crate::hostile::{Attack, By, run_attacks};
+use crate::hostile::{Attack, By, WITHOUT_A_KEY, run_attacks};
 use crate::process::Server;
 use crate::{Outcome, Setting};
 
@@ -31,32 +31,37 @@ const REFUSALS: usize = 16;
 const READ: &str = "dbs/db/colls/c/docs/small";
 
 const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "600 connections in direct mode send a context and then nothing",
-        run: |server, over| crowd(server, over, 600, Manner::Silent),
-        by: By::Strangers,
-    },
-    Attack {
-        // Together they hold more than there is for strangers.
-        name: "900 connections in direct mode announce frames that do not come",
-        run: |server, over| crowd(server, over, 900, Manner::AnnouncesFrames),
-        by: By::Strangers,
-    },
-    Attack {
-        name: "600 connections in direct mode announce payloads of 16 MiB that do not come",
-        run: |server, over| crowd(server, over, 600, Manner::AnnouncesPayloads),
-        by: By::Strangers,
-    },
-    Attack {
-        name: "300 connections in direct mode send wrong signatures",
-        run: |server, over| crowd(server, over, 300, Manner::SignsWrongly),
-        by: By::Strangers,
-    },
-    Attack {
-        name: "300 connections in direct mode leave refusals of long requests unread",
-        run: |server, over| crowd(server, over, 300, Manner::LeavesUnread),
-        by: By::Strangers,
-    },
+    Attack::new(
+        "600 connections in direct mode send a context and then nothing",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(server, over, 600, Manner::Silent),
+    ),
+    // Together they hold more than there is for strangers.
+    Attack::new(
+        "900 connections in direct mode announce frames that do not come",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(server, over, 900, Manner::AnnouncesFrames),
+    ),
+    Attack::new(
+        "600 connections in direct mode announce payloads of 16 MiB that do not come",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(server, over, 600, Manner::AnnouncesPayloads),
+    ),
+    Attack::new(
+        "300 connections in direct mode send wrong signatures",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(server, over, 300, Manner::SignsWrongly),
+    ),
+    Attack::new(
+        "300 connections in direct mode leave refusals of long requests unread",
+        By::Strangers,
+        WITHOUT_A_KEY,
+        |server, over| crowd(server, over, 300, Manner::LeavesUnread),
+    ),
 ];
 
 /// What a peer does once it has opened a connection.

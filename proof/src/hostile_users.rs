@@ -2,10 +2,10 @@
 //! has done, when it is done or when it is over.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use bolide_bench::client::{Bson, Value, WireClient, message};
+use bolide_bench::client::{Bson, Login, Value, WireClient, message};
 
 use crate::process::Server;
 
@@ -16,9 +16,67 @@ const GUESSES_MOST: f64 = 2.0 * GUESSING as f64;
 /// How many cursors or transactions would exceed the bound by far if nothing ended them.
 const ENOUGH: u64 = 14;
 
+/// The users that attack: the name is the password and the role.
+const USERS: [&str; 2] = ["read", "readWrite"];
+/// Once this many have been refused one after the other, nothing is left to take.
+const REFUSALS: usize = 20;
+
+/// Creates the users that attack.
+pub fn add_users(wire: &mut WireClient) -> Result<()> {
+    for role in USERS {
+        let roles = [Bson::new().text("role", role).text("db", "test").finish()];
+        wire.command("admin", Bson::new().text("createUser", role).text("pwd", role).array("roles", roles))?;
+    }
+    Ok(())
+}
+
+/// Connects as the user with that role.
+fn connect(server: &Server, role: &str) -> Result<WireClient> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    Login::new(role, role).authenticate(&mut wire)?;
+    Ok(wire)
+}
+
+/// Opens cursors and transactions for as long as it gets any, then asks for more from time to time.
+pub fn many_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut wire = connect(server, "read")?;
+    let (mut opened, mut refused) = ([0_u64; 2], [0; 2]);
+    for number in 0_u32.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let at = (number % 2) as usize;
+        let mut find = Bson::new().text("find", "c").int("batchSize", 0);
+        if at == 1 {
+            let session = u128::from(number).to_be_bytes();
+            find = find.document("lsid", Bson::new().uuid("id", session)).long("txnNumber", 1);
+            find = find.bool("autocommit", false).bool("startTransaction", true).bool("singleBatch", true);
+        }
+        if succeeds(wire.exchange(&message("test", find))?)? {
+            (opened[at], refused[at]) = (opened[at] + 1, 0);
+        } else {
+            refused[at] += 1;
+        }
+        if refused.iter().all(|&refused| refused >= REFUSALS) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    ensure!(
+        opened.iter().all(|&opened| opened >= ENOUGH),
+        "{opened:?} cursors and transactions are too few to tell"
+    );
+    Ok(opened.iter().sum())
+}
+
+/// Whether a command was carried out.
+fn succeeds(answer: &[u8]) -> Result<bool> {
+    let ok = Value::field(answer, "ok")?.and_then(|ok| ok.number());
+    Ok(ok == Some(1.0) && Value::field(answer, "writeErrors")?.is_none())
+}
+
 /// Opens cursors over groups of small documents, and leaves them.
 pub fn idle_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
-    let mut wire = WireClient::connect(&server.mongo)?;
+    let mut wire = connect(server, "readWrite")?;
     for from in (0..100_000).step_by(10_000) {
         let small = |number: i32| {
             let inner = Bson::new().int("a", number).text("b", &number.to_string());
@@ -41,12 +99,11 @@ pub fn idle_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
 
 /// Opens transactions, writes as much as one may in each, and leaves them.
 pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
-    let mut wire = WireClient::connect(&server.mongo)?;
+    let mut wire = connect(server, "readWrite")?;
     wire.command("test", Bson::new().text("create", "written"))?;
     let pad = "x".repeat(1 << 20);
     let mut opened = 0;
     for session in (0..24_u8).take_while(|_| !over.load(Ordering::Relaxed)) {
-        opened += 1;
         for part in 0..6 {
             let documents = (0..10).map(|_| Bson::new().text("pad", &pad).finish());
             let mut command = Bson::new()
@@ -58,11 +115,11 @@ pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
             if part == 0 {
                 command = command.bool("startTransaction", true);
             }
-            let answer = wire.exchange(&message("test", command))?;
             // One that was ended because of what its user holds is told so, and the next one is tried.
-            if Value::field(answer, "ok")?.and_then(|ok| ok.number()) != Some(1.0) {
+            if !succeeds(wire.exchange(&message("test", command))?)? {
                 break;
             }
+            opened += u64::from(part == 0);
         }
     }
     ensure!(opened >= ENOUGH, "{opened} are too few to tell");

@@ -3,11 +3,13 @@
 mod bson;
 mod process;
 mod rest;
+mod scram;
 mod server;
 mod wire;
 
 pub use bson::{Bson, Fields, Value};
 pub use process::{cpu_seconds_of, resident_kib_of};
 pub use rest::{Answer, Client, KEY, date, sign, sign_link, sign_with};
+pub use scram::Login;
 pub use server::Server;
 pub use wire::{WireClient, message};

@@ -55,6 +55,11 @@ pub struct Collection {
 }
 
 impl Collection {
+    /// Whether a collection of that name is the system's own, and not for clients: what is derived from passwords is in it.
+    pub fn is_of_system(database: &str, name: &str) -> bool {
+        database == "admin" && name.starts_with("system.")
+    }
+
     /// `database.name`.
     pub fn namespace(&self) -> String {
         format!("{}.{}", self.database, self.name)

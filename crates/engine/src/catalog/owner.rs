@@ -44,6 +44,11 @@ impl Owner {
         }
     }
 
+    /// Whether it is the system's own, and not for clients.
+    pub fn is_of_system(&self) -> bool {
+        matches!(self, Owner::Collection(it) if Collection::is_of_system(&it.database, &it.name))
+    }
+
     /// Returns its physical partitions.
     pub fn partitions(&self) -> &[Arc<Partition>] {
         match self {

@@ -12,13 +12,15 @@ use crate::expiry::{Change, Lifecycle};
 use crate::types::error::{Error, Result};
 
 impl Engine {
-    /// Looks a container or collection up by its names.
+    /// Looks a container or collection up by its names. The system's own collections are not found: whoever has an [`Owner`] may show
+    /// and change all of it.
     pub fn owner(&self, api: Api, database: &str, name: &str) -> Result<Owner> {
         match api {
             Api::NoSql => Ok(Owner::Container(self.container(&*self.database(database)?, name)?)),
             Api::MongoDb => self
                 .collection(database, name)
                 .map(Owner::Collection)
+                .filter(|owner| !owner.is_of_system())
                 .ok_or_else(|| Error::NotFound { what: format!("collection '{database}.{name}'") }),
         }
     }

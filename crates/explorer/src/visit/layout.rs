@@ -43,6 +43,7 @@ impl Around {
         for database in engine.collection_databases() {
             owners.extend(engine.collections(&database.name).into_iter().map(Owner::Collection));
         }
+        owners.retain(|owner| !owner.is_of_system());
         Ok(Around { clock: engine.clock_status()?, paused: engine.purge_status().paused, owners })
     }
 }

@@ -1,6 +1,8 @@
 //! Who comes in, and what they may do.
 
 use account::Kind;
+use bson::{Document, RawDocument};
+use engine::{CollectionDefinition, Owner};
 use explorer::Weight;
 use hyper::StatusCode;
 
@@ -189,4 +191,66 @@ async fn pages_say_which_line_they_wait_in() {
     }
     let refused = explorer::busy(350);
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+}
+
+/// What comes behind the path of a container or collection; `{}` is the number of an item.
+const OF_AN_OWNER: &[&str] = &[
+    "",
+    "/query",
+    "/timeline",
+    "/timeline/live",
+    "/purge",
+    "/feed",
+    "/feed/live",
+    "/holds",
+    "/settings",
+    "/settings/dry-run?ttl=1",
+    "/settings/ttl",
+    "/settings/lifecycle",
+    "/settings/delete",
+    "/new",
+    "/item/{}",
+    "/item/{}/delete",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_and_no_form_reaches_what_belongs_to_the_system() {
+    let world = World::with_orders("60");
+    let make = |database: &str, name: &str| {
+        let made =
+            world.engine.create_collection(database, name, CollectionDefinition::default(), None).unwrap();
+        let user = Document::new().with("_id", "admin.ann").with("storedKey", "c2VjcmV0");
+        let inserted = world.engine.insert(&made, vec![RawDocument::from_document(&user)], true, None);
+        inserted.wait().unwrap().remove(0).unwrap();
+        Owner::Collection(made)
+    };
+    let path_of = |owner: &Owner, page: &str| {
+        let number = world.engine.browse(owner, None, 1).unwrap().items[0].number.0;
+        let page = page.replace("{}", &number.to_string());
+        format!("c/mongodb/{}/{}{page}", owner.database(), owner.name())
+    };
+    let (users, version) = (make("admin", "system.users"), make("admin", "system.version"));
+    let of_a_user = make("admin", "users");
+    for key in [READ_ONLY_KEY, KEY] {
+        let browser = world.sign_in(key).await;
+        let shown = browser.get(&path_of(&of_a_user, "/item/{}")).await;
+        assert!(shown.has("c2VjcmV0"), "the path of the test is that of an item: {}", shown.text);
+        for (owner, page) in
+            [&users, &version].into_iter().flat_map(|it| OF_AN_OWNER.iter().map(move |page| (it, page)))
+        {
+            let path = path_of(owner, page);
+            let shown = browser.get(&path).await;
+            let sent =
+                browser.send(&path, &[("text", "{}"), ("name", owner.name()), ("confirmed", "1")]).await;
+            for answer in [shown, sent] {
+                assert!(answer.status.is_client_error(), "{path}: {} {}", answer.status, answer.text);
+                assert!(!answer.has("c2VjcmV0"), "{path}: {}", answer.text);
+            }
+        }
+        for page in ["", "live", "purge", "purge/live", "help"] {
+            let shown = browser.get(page).await;
+            assert!(!shown.has("system."), "{page}: {}", shown.text);
+        }
+    }
+    assert_eq!(world.engine.collections("admin").len(), 3, "nothing was dropped");
 }

@@ -59,7 +59,7 @@ pub(crate) fn find(engine: &Engine, database: &str, name: &str) -> Result<Option
 /// Returns the collections and views of a database whose statistics clients may see.
 pub(crate) fn readable(engine: &Engine, database: &str) -> Vec<Arc<Collection>> {
     let mut collections = engine.collections(database);
-    collections.retain(|collection| !is_system_collection(database, &collection.name));
+    collections.retain(|collection| !Collection::is_of_system(database, &collection.name));
     collections
 }
 
@@ -73,15 +73,10 @@ pub(crate) fn missing(database: &str, name: &str) -> Error {
     Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {database}.{name}"))
 }
 
-/// Whether a collection belongs to the system and is not for clients to read: users have credentials in it.
-pub(crate) fn is_system_collection(database: &str, name: &str) -> bool {
-    database == "admin" && name.starts_with("system.")
-}
-
 /// Refuses reads of system collections by any client: documents, counts, statistics and indexes alike, since a count by a filter
 /// reveals values as well as the documents do. `usersInfo` shows what user administrators need.
 pub(crate) fn refuse_system_read(database: &str, name: &str) -> Result<()> {
-    if is_system_collection(database, name) {
+    if Collection::is_of_system(database, name) {
         let text = format!("not authorized on {database} to read {database}.{name}");
         return Err(Error::new(Code::UNAUTHORIZED, text));
     }

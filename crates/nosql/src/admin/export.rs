@@ -3,7 +3,7 @@
 //! next begins.
 
 use document::Document;
-use engine::{Api, ExportPage, Exported};
+use engine::{ExportPage, Exported};
 
 use super::{flag, ttl};
 use crate::handlers::call::Call;
@@ -16,9 +16,6 @@ use crate::protocol::limits::{EXPORT_BYTES_DEFAULT, EXPORT_BYTES_MAX};
 /// properties.
 pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
     let owner = ttl::owner(call)?;
-    if owner.api() == Api::MongoDb && owner.database() == "admin" && owner.name().starts_with("system.") {
-        return Err(Error::Forbidden("What the system keeps of users is not exported.".to_owned()));
-    }
     let after = call.head.parameter("after").map(str::to_owned);
     let (max_bytes, with_system) = (max_bytes(call)?, flag(call, "system")?);
     let read = move |engine: &engine::Engine| {

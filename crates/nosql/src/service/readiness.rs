@@ -13,10 +13,16 @@ use transport::Admission;
 use crate::message::reply::Reply;
 use crate::protocol::json::{member, object, text};
 
-/// Answers the probe: 200, or 503 after a failed commit and while all work is refused.
+/// Answers the probe: 200, or 503 after a failed commit and while all writes or all work is refused.
 pub(crate) fn probe(engine: &Engine, admission: &Admission) -> Reply {
-    if engine.storage_stats().poisoned {
+    let storage = engine.storage_stats();
+    if storage.poisoned {
         return not_ready("a commit failed, and the outcome of its writes is unknown; restart the server");
+    }
+    if storage.compaction_stops_jobs {
+        return not_ready(
+            "merging the store's tables fails, and writes wait until it succeeds; the log has the cause",
+        );
     }
     if let Some((what, lasts)) = admission.starved() {
         let seconds = lasts.as_secs();

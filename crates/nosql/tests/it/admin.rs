@@ -134,6 +134,29 @@ async fn lifecycle_settings_are_shown_changed_by_name_and_refused_whole() {
 }
 
 #[tokio::test]
+async fn the_collections_of_the_system_are_nobodys() {
+    let server = Server::start().await;
+    for (database, name) in [("admin", "system.users"), ("admin", "users")] {
+        let definition = engine::CollectionDefinition::default();
+        server.engine.create_collection(database, name, definition, None).unwrap();
+    }
+    for (method, what, body) in [
+        ("GET", "ttl", ""),
+        ("PATCH", "ttl", r#"{"maxInstantExpiry":0.5}"#),
+        ("GET", "hold", ""),
+        ("GET", "export", ""),
+    ] {
+        let path = |name: &str| format!("/_bolide/{what}/admin/{name}?api=mongodb");
+        let answer = server.admin(method, &path("users"), body).send().await;
+        assert!(answer.status < 300, "{method} {what}: {}", answer.text());
+        let refused = server.admin(method, &path("system.users"), body).send().await;
+        refused.expect_error(404, 0, "NotFound");
+    }
+    let listed = server.admin("GET", "/_bolide/containers", "").send().await.expect_status(200);
+    assert!(listed.text().contains("\"users\"") && !listed.text().contains("system."), "{}", listed.text());
+}
+
+#[tokio::test]
 async fn t30_a_guarded_change_wants_the_header() {
     let server = Server::with_container("").await;
     server.create("a", "{\"id\":\"x\",\"pk\":\"a\"}").await.expect_status(201);

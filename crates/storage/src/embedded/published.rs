@@ -3,7 +3,7 @@
 //! fjall gives a batch its number first, and makes it visible when it is applied. But a flush or a compaction that ends
 //! meanwhile takes a later number, makes that visible, and with it the batch that is not applied yet: a snapshot taken
 //! then has half of the batch, and a moment later all of it. So no reader takes one of its own. All batches are committed
-//! here, one at a time, and after each a snapshot is taken for those that come.
+//! here, one at a time, and after each a snapshot is taken for those that come (decision 0073).
 
 use std::sync::Arc;
 

@@ -82,11 +82,11 @@ impl Engine {
         Ok(Some(Backlog { items: sum.backlog.items, age: Duration::from_millis(age) }))
     }
 
-    /// Returns the purge's figures for every container and collection.
+    /// Returns the purge's figures for every container and collection but the system's own, where nothing expires.
     pub fn purge_figures_of_all(&self) -> Result<Vec<(Owner, PurgeFigures)>> {
         let catalog = self.catalog();
         let mut all: Vec<(Owner, PurgeFigures)> = Vec::new();
-        for (owner, partition) in catalog.owned_partitions() {
+        for (owner, partition) in catalog.owned_partitions().filter(|(owner, _)| !owner.is_of_system()) {
             let view = View::open(&*self.store, partition)?;
             let figures = of_partition(&*view.snapshot, &view.gate, partition)?;
             match all.last_mut() {
