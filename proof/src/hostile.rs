@@ -208,7 +208,7 @@ pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Resul
     let (mut told, mut failed, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
     for attack in attacks {
         // Who has no key is a stranger to the MongoDB API, too.
-        let options = bounds.iter().chain(&["--mongo-auth", "true"]).chain(attack.options);
+        let options = bounds.iter().chain(&["--mongo-auth"]).chain(attack.options);
         launch.options = options.map(|&word| word.to_owned()).collect();
         match attempts(&launch, attack, length)? {
             Verdict::Held(figures) => {

@@ -62,7 +62,11 @@ impl Launch {
                 let status = child.wait()?;
                 bail!("the server ended before it was ready ({status}): {}", self.last_words());
             };
-            let host = |rest: &str| rest.split('/').next().unwrap_or_default().to_owned();
+            // Before the host there may be a user.
+            let host = |rest: &str| {
+                let authority = rest.split('/').next().unwrap_or_default();
+                authority.rsplit('@').next().unwrap_or_default().to_owned()
+            };
             mongo = mongo.or(line.strip_prefix("mongodb://").map(host));
             address = line.strip_prefix("AccountEndpoint=http://").map(host);
         }
