@@ -193,7 +193,7 @@ impl Service {
     /// Ends the largest of what a user has idle, as long as the user holds more bytes than its share; a transaction counts with
     /// its cursors and ends with them. What is in use is left alone: it is looked at again when its request has ended.
     pub(crate) fn make_room(&self, user: &UserDigest) {
-        while self.shares.is_exceeded(user) {
+        while !self.shares.grant(user) {
             let cursor = self.cursors.largest_idle(user);
             let transaction = self.transactions.largest_idle(user, &self.cursors.bytes_in_transactions(user));
             let in_transaction = transaction.as_ref().map_or(0, |(_, _, bytes)| *bytes);

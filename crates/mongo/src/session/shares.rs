@@ -11,7 +11,8 @@
 //! more than a quarter. Nothing is taken away because of others: a share only bounds what is added.
 //!
 //! Numbers are refused beyond a share. Bytes cannot be, as they are known only when a request has ended: then the largest of what
-//! the same user has idle is ended (`Service::make_room`).
+//! the same user has idle is ended (`Service::make_room`). Until that has brought the user within its share, what it holds in
+//! excess takes nothing from the shares of others: they see the bytes that were *granted*.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ struct Amounts {
     cursors: usize,
     transactions: usize,
     bytes: usize,
+    /// The bytes of which others leave a share: what was held when that was last found to be within the share, or less.
+    granted: usize,
 }
 
 impl Amounts {
@@ -79,8 +82,12 @@ fn share(most: usize, others: usize) -> usize {
 
 impl Shares {
     pub(crate) fn new(limits: &Limits) -> Arc<Shares> {
-        let most =
-            Amounts { cursors: limits.cursors, transactions: limits.transactions, bytes: limits.idle_bytes };
+        let most = Amounts {
+            cursors: limits.cursors,
+            transactions: limits.transactions,
+            bytes: limits.idle_bytes,
+            granted: limits.idle_bytes,
+        };
         Arc::new(Shares { most, held: Mutex::default(), ended: Counter::default() })
     }
 
@@ -103,11 +110,18 @@ impl Shares {
         Ok(Share { shares: Arc::clone(self), what, user, bytes: 0 })
     }
 
-    /// Whether a user holds more bytes than its share.
-    pub(crate) fn is_exceeded(&self, user: &UserDigest) -> bool {
-        let held = self.held.lock();
-        let own = held.by_user.get(user).map_or(0, |own| own.bytes);
-        own > share(self.most.bytes, held.all.bytes - own)
+    /// Grants a user the bytes that it holds; false if they are more than its share.
+    pub(crate) fn grant(&self, user: &UserDigest) -> bool {
+        let mut held = self.held.lock();
+        let Totals { all, by_user } = &mut *held;
+        let Some(own) = by_user.get_mut(user) else { return true };
+        let others = all.granted - own.granted;
+        let fits = own.bytes <= share(self.most.granted, others);
+        if fits {
+            own.granted = own.bytes;
+            all.granted = others + own.granted;
+        }
+        fits
     }
 
     /// Bytes that rest in cursors and transactions.
@@ -117,6 +131,16 @@ impl Shares {
 }
 
 impl Totals {
+    /// Replaces bytes that a user holds by others. More are yet to be granted; fewer are given back at once.
+    fn set_bytes(&mut self, user: &UserDigest, from: usize, to: usize) {
+        self.all.bytes = self.all.bytes - from + to;
+        let own = self.by_user.entry(*user).or_default();
+        own.bytes = own.bytes - from + to;
+        let given_back = own.granted.saturating_sub(own.bytes);
+        own.granted -= given_back;
+        self.all.granted -= given_back;
+    }
+
     fn forget_if_empty(&mut self, user: &UserDigest) {
         if self.by_user.get(user) == Some(&Amounts::default()) {
             self.by_user.remove(user);
@@ -141,10 +165,7 @@ impl Share {
 
     /// Counts it for so many bytes from now on.
     pub(crate) fn set_bytes(&mut self, bytes: usize) {
-        let mut held = self.shares.held.lock();
-        held.all.bytes = held.all.bytes - self.bytes + bytes;
-        let own = held.by_user.entry(self.user).or_default();
-        own.bytes = own.bytes - self.bytes + bytes;
+        self.shares.held.lock().set_bytes(&self.user, self.bytes, bytes);
         self.bytes = bytes;
     }
 }
@@ -152,10 +173,9 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut held = self.shares.held.lock();
-        held.all.bytes -= self.bytes;
+        held.set_bytes(&self.user, self.bytes, 0);
         *held.all.of(self.what) -= 1;
         if let Some(own) = held.by_user.get_mut(&self.user) {
-            own.bytes -= self.bytes;
             *own.of(self.what) -= 1;
         }
         held.forget_if_empty(&self.user);
@@ -199,13 +219,29 @@ mod tests {
         let mut first = shares.hold(HeldKind::Cursor, [1; 32]).unwrap();
         let mut second = shares.hold(HeldKind::Transaction, [2; 32]).unwrap();
         first.set_bytes(750);
-        assert!(!shares.is_exceeded(&[1; 32]));
+        assert!(shares.grant(&[1; 32]));
         first.set_bytes(751);
-        assert!(shares.is_exceeded(&[1; 32]));
+        assert!(!shares.grant(&[1; 32]));
         first.set_bytes(750);
         second.set_bytes(189);
-        assert!(shares.is_exceeded(&[2; 32]) && shares.bytes() == 939);
+        assert!(!shares.grant(&[2; 32]) && shares.bytes() == 939);
         drop(first);
-        assert!(!shares.is_exceeded(&[2; 32]) && shares.bytes() == 189);
+        assert!(shares.grant(&[2; 32]) && shares.bytes() == 189);
+    }
+
+    #[test]
+    fn what_a_user_holds_in_excess_takes_nothing_from_others() {
+        let shares = shares(100, 1_000);
+        let mut small = shares.hold(HeldKind::Cursor, [1; 32]).unwrap();
+        let mut greedy = shares.hold(HeldKind::Cursor, [2; 32]).unwrap();
+        small.set_bytes(50);
+        greedy.set_bytes(10_000);
+        assert!(shares.grant(&[1; 32]) && !shares.grant(&[2; 32]));
+        greedy.set_bytes(712);
+        assert!(shares.grant(&[2; 32]), "three quarters of the 950 that are left");
+        small.set_bytes(300);
+        assert!(!shares.grant(&[1; 32]), "what was granted counts");
+        drop((small, greedy));
+        assert!(shares.held.lock().all == Amounts::default());
     }
 }

@@ -106,3 +106,27 @@ async fn a_signature_over_a_resource_id_opens_nothing_else() {
         by_link(&server, "GET", &link, None, None, "").await.expect_error(404, 0, "NotFound");
     }
 }
+
+/// The protocol signs resource ids in lower case. `docs/security.md` says what follows.
+#[tokio::test]
+async fn a_signature_over_a_resource_id_opens_those_that_differ_in_case() {
+    let server = Server::with_container("").await;
+    let mut rids: Vec<String> = Vec::new();
+    let (first, second) = loop {
+        let item = format!(r#"{{"id":"{}","pk":"a"}}"#, rids.len());
+        let rid = server.create("a", &item).await.string("_rid");
+        if let Some(other) = rids.iter().find(|other| other.eq_ignore_ascii_case(&rid)) {
+            break (other.clone(), rid);
+        }
+        rids.push(rid);
+        assert!(rids.len() < 1000, "no two ids differ in case alone: then the warning may go");
+    };
+    let rid = |path: &'static str| async { server.get(path).send().await.string("_rid") };
+    let (db, c) = (rid("/dbs/db").await, rid("/dbs/db/colls/c").await);
+    let token = sign_link("GET", "docs", &first.to_lowercase(), DATE, KEY);
+    for item in [&first, &second] {
+        let path = format!("/dbs/{db}/colls/{c}/docs/{item}");
+        let request = server.get(&path).unsigned().header("authorization", &token).key("a");
+        assert_eq!(request.send().await.expect_status(200).string("_rid"), *item);
+    }
+}

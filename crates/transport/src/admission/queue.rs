@@ -18,6 +18,7 @@
 //! idle.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -121,12 +122,21 @@ impl WaitQueue {
     }
 
     /// Takes units as [`enter`](Self::enter) does, however long that takes and however many wait: as many as there are
-    /// connections. `None` if the queue were gone.
+    /// connections. A wait that others would not have is counted as their refusal when it says whether the server is
+    /// ready. `None` if the queue were gone.
     pub(super) async fn enter_unbounded(&self, tenant: Tenant, units: usize) -> Option<Slot<'_>> {
-        match self.begin(tenant, units, usize::MAX / 8) {
-            Begun::Entered(slot) => Some(slot),
-            Begun::Full => None,
-            Begun::Waits(waiting, _) => waiting.granted().await,
+        let waiting = match self.begin(tenant, units, usize::MAX / 8) {
+            Begun::Entered(slot) => return Some(slot),
+            Begun::Full => return None,
+            Begun::Waits(waiting, _) => waiting,
+        };
+        let (mut granted, mut patience) = (pin!(waiting.granted()), self.max_wait);
+        loop {
+            match timeout(patience, &mut granted).await {
+                Ok(slot) => return slot,
+                Err(_) => self.starve(tenant),
+            }
+            patience = self.max_wait / SHORT_WAIT;
         }
     }
 
@@ -200,9 +210,13 @@ impl WaitQueue {
         self.grant(&mut state, now);
     }
 
-    fn shed(&self, tenant: Tenant) -> Busy {
+    fn starve(&self, tenant: Tenant) {
         let held = self.state.lock().tenants.get(&tenant).map_or(0, |account| account.held);
         self.starvation.refused(held);
+    }
+
+    fn shed(&self, tenant: Tenant) -> Busy {
+        self.starve(tenant);
         Busy::spread(self.shed.fetch_add(1, Ordering::Relaxed))
     }
 }

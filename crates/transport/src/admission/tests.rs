@@ -261,6 +261,23 @@ async fn a_server_that_refuses_tenants_which_hold_nothing_is_starved_until_one_i
     assert_eq!(admission.starved(), None);
 }
 
+/// Protocols that cannot refuse make such tenants wait instead.
+#[tokio::test(start_paused = true)]
+async fn a_tenant_that_holds_nothing_and_waits_for_long_is_starved_as_if_it_were_refused() {
+    let admission = admission(1);
+    let permit = admission.enter(tenant("a"), Work::Query).await.unwrap();
+    let mut waits = Box::pin(admission.enter_unbounded(tenant("b"), Work::Query));
+    let second = Duration::from_secs(1);
+    assert!(tokio::time::timeout(9 * second, &mut waits).await.is_err());
+    assert_eq!(admission.starved(), None, "others would have been refused for four seconds");
+    assert!(tokio::time::timeout(3 * second, &mut waits).await.is_err());
+    assert_eq!(admission.starved(), Some(("query", 7 * second)));
+    assert_eq!(admission.stats(Work::Query).shed, 0, "it was not refused");
+    drop(permit);
+    assert!(waits.await.is_some());
+    assert_eq!(admission.starved(), None);
+}
+
 #[tokio::test]
 async fn connections_are_counted_for_all_front_ends_together() {
     let (admission, permits) = (admission(1), Arc::new(Semaphore::new(5)));
