@@ -1,17 +1,21 @@
 """pytest plugin: holds a published suite to the two lists beside its pytest.ini.
 
 A test named in expected-failures.txt must fail. If it passes, is skipped or does not exist, the run fails: the list
-shrinks with the product and never hides anything else. In expected-skips.txt stands how many tests of a file the suite
+shrinks with the product and never hides anything else. A test named in client-races.txt runs again after the error that
+is named there, and after no other: each such run is shown at the end. In expected-skips.txt stands how many tests of a file the suite
 skips by itself; one more or fewer fails the run as well. At the end stands a table, one row per file.
 """
 
 import os
+import re
 
 import pytest
 
 COLUMNS = ("passed", "expected", "skipped", "failed")
 EXPECTED = {}
 SKIPS = {}
+RACES = {}
+RERUNS = 2
 
 
 def read_expected(path):
@@ -39,7 +43,20 @@ def read_skips(path):
     return skips
 
 
+def read_races(path):
+    """{test id: error}. A line is `file::Class::test | error | reason`."""
+    races = {}
+    if not path.exists():
+        return races
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, error, _reason = line.split(" | ", 2)
+            races[name] = error
+    return races
+
+
 def pytest_configure(config):
+    RACES.update(read_races(config.inipath.with_name("client-races.txt")))
     EXPECTED.update(read_expected(config.inipath.with_name("expected-failures.txt")))
     SKIPS.update(read_skips(config.inipath.with_name("expected-skips.txt")))
 
@@ -49,6 +66,9 @@ def pytest_collection_modifyitems(items):
         reason = EXPECTED.get(item.nodeid)
         if reason:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+        error = RACES.get(item.nodeid)
+        if error:
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS, only_rerun=[re.escape(error)]))
 
 
 class Table:
@@ -56,9 +76,13 @@ class Table:
 
     def __init__(self):
         self.outcomes = {}
+        self.races = []
 
     def record(self, report):
         name = report.nodeid
+        if report.outcome == "rerun":
+            self.races.append(name)
+            return
         if hasattr(report, "wasxfail") and report.outcome == "skipped":
             outcome = "expected"
         elif report.failed:
@@ -80,8 +104,9 @@ class Table:
         return files
 
     def stale(self):
-        """Listed tests that were not seen to fail."""
-        return sorted(name for name in EXPECTED if self.outcomes.get(name) not in ("expected", "failed"))
+        """Listed tests that were not seen to fail, or not seen at all."""
+        unseen = [name for name in RACES if name not in self.outcomes]
+        return unseen + sorted(name for name in EXPECTED if self.outcomes.get(name) not in ("expected", "failed"))
 
     def other_skips(self):
         """Files in which more or fewer tests were skipped than are listed: {file: (found, listed)}."""
@@ -123,6 +148,8 @@ def pytest_terminal_summary(terminalreporter):
     for name, outcome in sorted(TABLE.outcomes.items()):
         if outcome == "failed":
             write(f"UNEXPECTED  {name}")
+    for name in TABLE.races:
+        write(f"CLIENT RACE {name}: {RACES[name]}")
     for name in TABLE.stale():
         write(f"STALE LINE  {name} ({TABLE.outcomes.get(name, 'not found')})")
     for name, (found, listed) in TABLE.other_skips().items():

@@ -43,7 +43,7 @@ pub struct Attack {
     by: By,
     /// Further options of the server.
     options: &'static [&'static str],
-    /// A metric that is above zero while the attack goes on: whoever attacks something else than was meant does not get there.
+    /// A metric that is above zero while the attack goes on: an attack that does something else than was meant does not get there.
     sign: &'static str,
 }
 

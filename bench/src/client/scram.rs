@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Bson, Value, WireClient, message};
 
-/// The client's part of the nonce. A constant will do: nobody listens who could replay it.
+/// The client's part of the nonce. A constant will do: the server is a test's own, and no other client replays it.
 const NONCE: &str = "fyko+d2lbbFgONRv9qkxdawL";
 const LAST_WITHOUT_PROOF: &str = "c=biws";
 

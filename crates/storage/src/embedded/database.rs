@@ -178,7 +178,7 @@ impl Database {
         bytes.map(|bytes| StoreRecord::decode(&bytes)).transpose()
     }
 
-    /// Commits a batch. Whoever reads from now on sees all of it.
+    /// Commits a batch. Readers from now on see all of it.
     pub(super) fn commit(&self, batch: OwnedWriteBatch) -> fjall::Result<()> {
         self.published.commit(&self.fjall, batch)
     }
