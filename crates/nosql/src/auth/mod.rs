@@ -41,6 +41,29 @@ enum Credential {
     Resource(Claim, AuthenticatedKey),
 }
 
+/// Why a request is refused, and its sender if the credentials are valid and only a right is missing.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: Error,
+    pub(crate) who: Option<String>,
+}
+
+impl Refusal {
+    /// Returns why a credential or a right is missing; `None` if the request is refused for something else.
+    pub(crate) fn denial(&self) -> Option<&str> {
+        match &self.error {
+            Error::Unauthorized(why) | Error::Forbidden(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { error, who: None }
+    }
+}
+
 /// The part of a path that a signature covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
@@ -199,13 +222,18 @@ impl Pass {
     }
 
     /// Checks the part of a permission that depends on the body.
-    pub(crate) fn check_body(&self, method: &Method, body: &[u8]) -> Result<(), Error> {
+    pub(crate) fn check_body(&self, method: &Method, body: &[u8]) -> Result<(), Refusal> {
         let Some(kept) = self.kept_id.as_deref().filter(|_| method == Method::PUT) else { return Ok(()) };
-        let body = Document::decode_body(body)?;
+        let body = Document::decode_body(body).map_err(Error::from)?;
         if body.root().get("id").and_then(ValueRef::as_str) == Some(kept) {
             return Ok(());
         }
-        Err(grant::forbidden("the permission is for another id"))
+        Err(self.refusal(grant::forbidden("the permission is for another id")))
+    }
+
+    /// Returns the refusal of this sender.
+    fn refusal(&self, error: Error) -> Refusal {
+        Refusal { error, who: Some(self.who()) }
     }
 }
 
@@ -222,23 +250,28 @@ impl Gate {
     }
 
     /// Checks the credentials of a data request, and whether they suffice for it.
-    pub(crate) fn admit(&self, head: &mut Head) -> Result<Pass, Error> {
+    pub(crate) fn admit(&self, head: &mut Head) -> Result<Pass, Refusal> {
         let now = (self.wall_seconds)();
-        let (holder, kept_id, permission) = match check_readings(&self.keys, head, now)? {
+        match check_readings(&self.keys, head, now)? {
             Credential::Master(holder, link) => {
-                if link == Link::ResourceId && !names::are_resource_ids(&self.engine, &head.path)? {
-                    return Err(unauthorized(NOT_RESOURCE_IDS));
+                if link == Link::ResourceId
+                    && !names::are_resource_ids(&self.engine, &head.path).map_err(Error::from)?
+                {
+                    return Err(unauthorized(NOT_RESOURCE_IDS).into());
                 }
-                if holder.right() == Right::ReadOnly && !grant::is_for_readers(head)? {
-                    return Err(unauthorized(READ_ONLY));
+                let pass = self.pass(holder, now);
+                if pass.holder.right() == Right::ReadOnly && !grant::is_for_readers(head)? {
+                    return Err(pass.refusal(unauthorized(READ_ONLY)));
                 }
-                (holder, None, None)
+                Ok(pass)
             }
             Credential::Resource(claim, holder) => {
-                (holder, grant::check(&self.engine, &claim, head)?, Some(claim.permission))
+                let pass = Pass { permission: Some(claim.permission), ..self.pass(holder, now) };
+                let kept_id =
+                    grant::check(&self.engine, &claim, head).map_err(|error| pass.refusal(error))?;
+                Ok(Pass { kept_id, ..pass })
             }
-        };
-        Ok(Pass { kept_id, permission, ..self.pass(holder, now) })
+        }
     }
 
     /// Checks the credentials of a request for addresses, and returns its tenant. Addresses are no secret among those who
@@ -271,16 +304,16 @@ impl Gate {
     }
 
     /// Checks the bearer key of an admin request.
-    pub(crate) fn admit_operator(&self, head: &Head) -> Result<Pass, Error> {
+    pub(crate) fn admit_operator(&self, head: &Head) -> Result<Pass, Refusal> {
         let holder = self.bearer(head).ok_or_else(|| {
             unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'")
         })?;
-        if holder.right() == Right::ReadOnly {
-            return Err(Error::Forbidden(
-                "the admin API needs a read-write key, and this one is read-only".to_owned(),
-            ));
+        let pass = self.pass(holder, (self.wall_seconds)());
+        if pass.holder.right() == Right::ReadOnly {
+            let text = "the admin API needs a read-write key, and this one is read-only";
+            return Err(pass.refusal(Error::Forbidden(text.to_owned())));
         }
-        Ok(self.pass(holder, (self.wall_seconds)()))
+        Ok(pass)
     }
 
     fn pass(&self, holder: AuthenticatedKey, now_seconds: u64) -> Pass {

@@ -42,7 +42,6 @@ pub(crate) struct RequestContext {
 
 impl Call {
     pub(crate) fn new(pass: Pass, head: Head, body: Bytes, context: RequestContext) -> Result<Self, Error> {
-        pass.check_body(&head.method, &body)?;
         head.check_form()?;
         Ok(Self { pass, head, body, container: OnceLock::new(), range: OnceLock::new(), context })
     }

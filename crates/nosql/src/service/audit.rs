@@ -9,10 +9,9 @@ use std::sync::Arc;
 use document::{Object, Value, parse_json};
 use telemetry::{AuditEvent, AuditOutcome, Registry};
 
-use crate::auth::Pass;
+use crate::auth::{Pass, Refusal};
 use crate::handlers::route::Route;
 use crate::message::request::Head;
-use crate::protocol::error::Error;
 
 /// The name of this front end.
 const API: &str = "nosql";
@@ -43,8 +42,7 @@ impl Audited {
         if !route.is_audited() {
             return None;
         }
-        let mut event = event(route.name(), head);
-        event.who = Some(pass.who());
+        let event = event(route.name(), Some(pass.who()), head);
         let area = [head.path.at(0).to_owned(), head.path.at(1).to_owned()];
         Some(Audited { registry: Arc::clone(registry), event, area })
     }
@@ -61,22 +59,19 @@ impl Audited {
 }
 
 /// Records a refused request.
-pub(crate) fn refused(registry: &Registry, operation: &str, head: &Head, error: &Error) {
+pub(crate) fn refused(registry: &Registry, operation: &str, head: &Head, refusal: &Refusal) {
     let Some(log) = registry.audit() else { return };
-    if let Error::Unauthorized(_) | Error::Forbidden(_) = error {
-        let status = error.wire().status;
-        log.record(AuditEvent {
-            outcome: AuditOutcome::Denied,
-            status: Some(status.into()),
-            ..event(operation, head)
-        });
-    }
+    log.record(AuditEvent {
+        outcome: AuditOutcome::Denied,
+        status: Some(refusal.error.wire().status.into()),
+        ..event(operation, refusal.who.clone(), head)
+    });
 }
 
-fn event(action: &str, head: &Head) -> AuditEvent {
+fn event(action: &str, who: Option<String>, head: &Head) -> AuditEvent {
     AuditEvent {
         api: API,
-        who: None,
+        who,
         from: head.channel.map(|channel| channel.peer),
         action: action.to_owned(),
         target: Some(format!("/{}", head.path.segments().join("/"))),

@@ -31,7 +31,7 @@ use self::direct_mode::{DirectMode, DirectSettings};
 use self::metrics::Reader;
 use self::pages::Pages;
 use crate::admin;
-use crate::auth::{Gate, Pass, WallSeconds, tenant};
+use crate::auth::{Gate, Pass, Refusal, WallSeconds, tenant};
 use crate::handlers::admin_hooks::AdminHooks;
 use crate::handlers::call::{Call, RequestContext};
 use crate::handlers::route::Route;
@@ -231,6 +231,10 @@ impl Service {
             remaining.map_or(self.limits.query_timeout, |it| it.min(self.limits.query_timeout));
         let connections = Arc::clone(&self.connections);
         let context = RequestContext { hooks: Arc::clone(&self.hooks), query_timeout, connections };
+        if let Err(refusal) = pass.check_body(&head.method, &body) {
+            tell_refusal(record, &head, &refusal);
+            return finish(Err(refusal.error), activity, None);
+        }
         let call = match Call::new(pass, head, body, context) {
             Ok(call) => call,
             Err(error) => return finish(Err(error), activity, None),
@@ -288,7 +292,7 @@ impl Service {
         &self,
         head: &mut Head,
         record: &mut Record,
-    ) -> Result<(&'static Route, Pass), Error> {
+    ) -> Result<(&'static Route, Pass), Refusal> {
         if head.is_for_operators() {
             let pass = self.gate.admit_operator(head)?;
             let route = routes::find_admin(head.verb()?, &head.path)?;
@@ -341,13 +345,12 @@ impl Service {
 
 /// Logs a refused request for operators. The line contains nothing of the credentials, and a client's text cannot begin
 /// another line.
-pub(crate) fn tell_refusal(record: &Record, head: &Head, error: &Error) {
-    record.refused(head, error);
-    if let Error::Unauthorized(why) | Error::Forbidden(why) = error {
-        let path = head.path.segments().join("/");
-        let peer = head.channel.map(|channel| channel.peer);
-        tracing::info!(?peer, "refused {} {path:?} with {}: {why:?}", head.method, error.wire().status);
-    }
+pub(crate) fn tell_refusal(record: &mut Record, head: &Head, refusal: &Refusal) {
+    let Some(why) = refusal.denial() else { return };
+    record.refused(head, refusal);
+    let path = head.path.segments().join("/");
+    let peer = head.channel.map(|channel| channel.peer);
+    tracing::info!(?peer, "refused {} {path:?} with {}: {why:?}", head.method, refusal.error.wire().status);
 }
 
 #[cfg(test)]
@@ -444,9 +447,9 @@ mod tests {
                         let headers = [meaning[0], date, ("authorization", authorization)];
                         let mut head = head(&method, &path, &headers);
                         match service.admit(&mut head, &mut record) {
-                            Err(Error::Unauthorized(_)) => refused += 1,
-                            Err(Error::WrongVerb(_)) => {}
-                            Err(other) => panic!("{method} {path}: {other}"),
+                            Err(Refusal { error: Error::Unauthorized(_), who: None }) => refused += 1,
+                            Err(Refusal { error: Error::WrongVerb(_), .. }) => {}
+                            Err(other) => panic!("{method} {path}: {other:?}"),
                             Ok(_) => panic!("{method} {path} admits whoever sends '{authorization}'"),
                         }
                         assert!(service.probe(&head).is_none(), "{path}");

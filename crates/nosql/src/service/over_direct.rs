@@ -297,9 +297,9 @@ impl Connection {
                 drop(owed.turn.split(REQUESTS_IN_FLIGHT as usize - 1));
                 Ok(Admitted { route, pass, head })
             }
-            Err(error) => {
-                tell_refusal(&owed.record, &head, &error);
-                Err(error)
+            Err(refusal) => {
+                tell_refusal(&mut owed.record, &head, &refusal);
+                Err(refusal.error)
             }
         }
     }

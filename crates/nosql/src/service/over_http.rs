@@ -14,6 +14,7 @@ use hyper::{Method, Request, Response, Version};
 use tokio::time::timeout;
 use transport::{Busy, Held, Peer, Permit};
 
+use crate::auth::Refusal;
 use crate::http::answer::{into_response, set_duration};
 use crate::http::framing::Ambiguous;
 use crate::http::head;
@@ -27,7 +28,7 @@ use crate::protocol::error::Error;
 use crate::protocol::limits::{DRAIN_BYTES, REFUSED_BYTES, REFUSED_TIMEOUT, STREAM_BYTES};
 use crate::service::pages::{self, Pages, SharedBody, Visitor};
 use crate::service::record::Record;
-use crate::service::routes::Beside;
+use crate::service::routes::{self, Beside};
 use crate::service::{Admitted, Service, UNAUTHENTICATED_RETRY_MS, tell_refusal};
 
 /// The answer to a request under a host name that may belong to another site.
@@ -75,11 +76,14 @@ impl Service {
                 into_response(finish(Err(error), activity, None), activity),
             );
         }
-        if !self.names.allow(&parts) {
-            return refused(&Error::Forbidden(NOT_OUR_NAME.to_owned()), activity);
-        }
-        if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
+        let pages = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path()));
+        if pages.is_some() {
             record.operation = Beside::Page.operation();
+        }
+        if !self.names.allow(&parts) {
+            return refuse_host(parts, activity, record);
+        }
+        if let Some(pages) = pages {
             return self.page(&**pages, parts, body, payer, activity).await;
         }
         let mut head = match head::head(parts) {
@@ -96,8 +100,9 @@ impl Service {
             return match addresses {
                 Ok(reply) => into_response(reply, activity),
                 Err(error) => {
-                    tell_refusal(record, &head, &error);
-                    refused(&error, activity)
+                    let refusal = Refusal::from(error);
+                    tell_refusal(record, &head, &refusal);
+                    refused(&refusal.error, activity)
                 }
             };
         }
@@ -107,9 +112,9 @@ impl Service {
         }
         let (route, pass) = match self.admit(&mut head, record) {
             Ok(admitted) => admitted,
-            Err(error) => {
-                tell_refusal(record, &head, &error);
-                return refuse(&error, body, activity, version).await;
+            Err(refusal) => {
+                tell_refusal(record, &head, &refusal);
+                return refuse(&refusal.error, body, activity, version).await;
             }
         };
         payer.authenticate(pass.tenant());
@@ -266,6 +271,20 @@ fn check_clear(head: &Parts) -> Result<(), Error> {
         return Ok(());
     };
     Err(Error::BadRequest(what.to_owned()))
+}
+
+/// Refuses a request under a host name that may belong to another site.
+fn refuse_host(parts: Parts, activity: &str, record: &mut Record) -> Response<Body> {
+    let head = match head::head(parts) {
+        Ok(head) => head,
+        Err(error) => return refused(&error, activity),
+    };
+    if let Ok(route) = head.verb().and_then(|verb| routes::find(verb, &head.path)) {
+        record.operation = route.operation();
+    }
+    let refusal = Refusal::from(Error::Forbidden(NOT_OUR_NAME.to_owned()));
+    tell_refusal(record, &head, &refusal);
+    refused(&refusal.error, activity)
 }
 
 /// Answers what is refused before its body is read.

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 use telemetry::{FrontEnd, OperationId, Outcome, Registry, RequestSummary, SlowOperation, Texts};
 use tokio::time::Instant;
 
-use crate::auth::Pass;
+use crate::auth::{Pass, Refusal};
 use crate::handlers::call::Call;
 use crate::handlers::query_request;
 use crate::handlers::route::Route;
@@ -68,11 +68,14 @@ impl Record {
         self.audited = Audited::begin(&self.traffic.registry, route, pass, head);
     }
 
-    /// Records a refused request. The route of an admin request is not known yet: its key is checked first.
-    pub(crate) fn refused(&self, head: &Head, error: &Error) {
+    /// Records a request that is refused for its credentials or rights. The route of an admin request is not known yet:
+    /// its key is checked first.
+    pub(crate) fn refused(&mut self, head: &Head, refusal: &Refusal) {
         let route = head.verb().and_then(|verb| routes::find_admin(verb, &head.path));
         let operation = route.map_or_else(|_| self.traffic.front_end.name(self.operation), Route::name);
-        audit::refused(&self.traffic.registry, operation, head, error);
+        audit::refused(&self.traffic.registry, operation, head, refusal);
+        // One request has one line.
+        self.audited = None;
     }
 
     /// Restarts the duration when the body has arrived: the client's time for it does not count.
@@ -190,7 +193,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Poll;
 
-    use account::{Key, Keyring};
+    use account::{EMULATOR_KEY, Key, Keyring};
     use bytes::Bytes;
     use engine::Engine;
     use http_body_util::Full;
@@ -201,18 +204,38 @@ mod tests {
     use super::*;
     use crate::{Limits, Service};
 
-    #[test]
-    fn a_change_whose_client_has_left_is_in_the_audit_log() {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
+    /// A service with that key, its keys, and its audit log.
+    fn service(key: &str) -> (Service, Keyring, Arc<MemoryAuditSink>) {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
-        let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
+        let keys = Keyring::of(Key::parse(key).unwrap());
         let log = Arc::<MemoryAuditSink>::default();
         let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
         let service =
             Service::new(engine, keys.clone(), Arc::new(|| 1_700_000_000), Limits::default(), registry);
+        (service, keys, log)
+    }
+
+    #[tokio::test]
+    async fn a_request_under_a_foreign_host_name_is_in_the_audit_log() {
+        let (service, _, log) = service(EMULATOR_KEY);
+        for (path, action) in [("/dbs", "ListDatabases"), ("/_bolide/status", "AdminReadStatus")] {
+            let request = Request::get(path).header("host", "evil.example").body(Full::new(Bytes::new()));
+            let answer = service.respond(request.unwrap()).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+            let event = log.events().pop().unwrap();
+            assert_eq!((event.action.as_str(), event.target.as_deref()), (action, Some(path)));
+            assert_eq!((event.who, event.outcome, event.status), (None, AuditOutcome::Denied, Some(403)));
+        }
+        assert_eq!(log.events().len(), 2);
+    }
+
+    #[test]
+    fn a_change_whose_client_has_left_is_in_the_audit_log() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
+        let (service, keys, log) = service("c2VjcmV0");
         let request = Request::post("/_bolide/keys")
             .header("authorization", "Bearer c2VjcmV0")
             .body(Full::new(Bytes::from_static(br#"{"regenerate":"secondary"}"#)))
