@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use account::Keyring;
+use account::{AuthenticatedKey, Keyring};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use engine::{Archive, Enforcement, Engine};
@@ -260,8 +260,12 @@ fn reset(is_allowed: bool, seeder: Option<Arc<Seeder>>) -> Reset {
 struct Inside(Arc<mongo::Service>);
 
 impl Commands for Inside {
-    fn run(&self, command: Bytes) -> Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send + '_>> {
-        Box::pin(self.0.perform_as_account(command))
+    fn run<'a>(
+        &'a self,
+        holder: &'a AuthenticatedKey,
+        command: Bytes,
+    ) -> Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send + 'a>> {
+        Box::pin(self.0.perform_as_account(holder, command))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use account::{AuthenticatedKey, Entry, Right};
+use account::AuthenticatedKey;
 use bson::{Document, RawDocument, ValueRef};
 use bytes::Bytes;
 use engine::Engine;
@@ -53,15 +53,15 @@ impl Service {
         command_error(&self.answer_inside(None, body).await.reply).map_or(Ok(()), Err)
     }
 
-    /// Runs a command with the rights of the account, for a client that has shown its key elsewhere; `$db` in it names the
-    /// database. The whole answer, or why the bytes are no command.
-    pub async fn perform_as_account(self: &Arc<Service>, command: Bytes) -> Result<Bytes, String> {
+    /// Runs a command for the holder of a key of the account who has shown it elsewhere; `$db` in it names the database. The
+    /// whole answer, or why the bytes are no command.
+    pub async fn perform_as_account(
+        self: &Arc<Service>,
+        holder: &AuthenticatedKey,
+        command: Bytes,
+    ) -> Result<Bytes, String> {
         let body = RawDocument::parse(command).map_err(|error| error.to_string())?;
-        let entries = self.settings.account.keys.entries();
-        let holder = entries.into_iter().find(|entry| entry.kind.right() == Right::ReadWrite);
-        let holder = holder.map(|Entry { kind, key, .. }| AuthenticatedKey { kind, key });
-        let identity = holder.map(|holder| self.account(holder));
-        Ok(self.answer_inside(identity, body).await.reply.into_bytes())
+        Ok(self.answer_inside(Some(self.account(holder.clone())), body).await.reply.into_bytes())
     }
 
     /// Runs a command on a database for the holder of a key of the account: for a front end that has checked it itself, as

@@ -10,6 +10,6 @@ pub(super) async fn run(call: &Call) -> Result<Reply, Error> {
     let Some(commands) = &call.hooks().commands else {
         return Err(Error::BadRequest("The MongoDB API is off on this server.".to_owned()));
     };
-    let answer = commands.run(call.body.clone()).await;
+    let answer = commands.run(call.holder(), call.body.clone()).await;
     answer.map(|answer| Reply::bytes("application/bson", answer)).map_err(Error::BadRequest)
 }

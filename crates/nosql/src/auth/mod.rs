@@ -221,6 +221,11 @@ impl Pass {
         tokens::mint(&self.holder.key, permission, self.now_seconds.saturating_add(life_seconds))
     }
 
+    /// Returns the key behind the request.
+    pub(crate) fn holder(&self) -> &AuthenticatedKey {
+        &self.holder
+    }
+
     /// Checks the part of a permission that depends on the body.
     pub(crate) fn check_body(&self, method: &Method, body: &[u8]) -> Result<(), Refusal> {
         let Some(kept) = self.kept_id.as_deref().filter(|_| method == Method::PUT) else { return Ok(()) };

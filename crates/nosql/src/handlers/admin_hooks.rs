@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use account::AuthenticatedKey;
 use bytes::Bytes;
 
 /// All hooks; none by default.
@@ -17,9 +18,13 @@ pub struct AdminHooks {
 
 /// Runs commands of the MongoDB API, as opaque bytes.
 pub trait Commands: Send + Sync {
-    /// Runs a command with the rights of the account; `$db` in it names the database. Returns the answer, or why the
-    /// bytes are not a command.
-    fn run(&self, command: Bytes) -> Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send + '_>>;
+    /// Runs a command for the holder of a key of the account; `$db` in it names the database. Returns the answer, or why
+    /// the bytes are not a command.
+    fn run<'a>(
+        &'a self,
+        holder: &'a AuthenticatedKey,
+        command: Bytes,
+    ) -> Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send + 'a>>;
 }
 
 /// Whether the store may be emptied.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use account::Keyring;
+use account::{AuthenticatedKey, Keyring};
 use bytes::Bytes;
 use document::PartitionKey;
 use engine::{Container, Database, Engine, ItemName, Scope};
@@ -59,6 +59,11 @@ impl Call {
     /// Creates a resource token for the permission with this resource id.
     pub(crate) fn mint_token(&self, permission: &str, life_seconds: u64) -> String {
         self.pass.mint(permission, life_seconds)
+    }
+
+    /// Returns the key behind the request.
+    pub(crate) fn holder(&self) -> &AuthenticatedKey {
+        self.pass.holder()
     }
 
     pub(crate) fn keys(&self) -> &Keyring {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bson::{Document, Value};
+use bson::{Document, RawDocument, Value};
 
 use crate::mongo_client::{MongoClient, is_ok};
 use crate::process::{Server, command};
@@ -23,8 +23,8 @@ fn audited(log: &Path) -> Vec<String> {
     std::fs::read_to_string(log).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What the NoSQL API, the admin API and the explorer are asked for.
-fn ask_nosql(server: &Server, key: &str) {
+/// What the NoSQL API, the admin API and the explorer are asked for. Returns the secondary key, which is made here.
+fn ask_nosql(server: &Server, key: &str) -> String {
     let ask = |method, path, body: &str, status| {
         let answer = server.request_with(key, method, path, &[], body);
         assert_eq!(answer.0, status, "{method} {path}: {}", answer.1);
@@ -41,13 +41,19 @@ fn ask_nosql(server: &Server, key: &str) {
     let admin = |method, path, body: &str| {
         let (status, text) = server.admin_with(key, method, path, body);
         assert_eq!(status, 200, "{method} {path}: {text}");
+        text
     };
     admin("PATCH", "/_bolide/ttl/db/c", r#"{"maxPurgeDelay":60}"#);
     let held = r#"{"id":"1","partitionKey":["a"],"reason":"a dispute"}"#;
     admin("PUT", "/_bolide/hold/db/c", held);
     admin("DELETE", "/_bolide/hold/db/c", r#"{"id":"1","partitionKey":["a"]}"#);
     admin("POST", "/_bolide/purge", r#"{"paused":true}"#);
-    admin("POST", "/_bolide/keys", r#"{"regenerate":"secondary"}"#);
+    let made = admin("POST", "/_bolide/keys", r#"{"regenerate":"secondary"}"#);
+    let made = document::parse_json(made.as_bytes()).unwrap();
+    let secondary = made.get("key").and_then(|key| key.as_str()).unwrap().to_owned();
+    let drop = RawDocument::from_document(&Document::new().with("drop", "none").with("$db", "shop"));
+    let drop = String::from_utf8(drop.as_bytes().to_vec()).unwrap();
+    assert_eq!(server.admin_with(&secondary, "POST", "/_bolide/command", &drop).0, 200);
     admin("GET", "/_bolide/status", "");
     assert_eq!(server.admin_with("d3Jvbmc=", "GET", "/_bolide/status", "").0, 401);
     let form = [("content-type", "application/x-www-form-urlencoded")];
@@ -55,6 +61,7 @@ fn ask_nosql(server: &Server, key: &str) {
     assert_eq!(server.exchange("POST", "/_explorer/sign-in", &form, &typed).0, 401);
     let right = format!("key={}", key.replace('+', "%2B").replace('=', "%3D"));
     assert_eq!(server.exchange("POST", "/_explorer/sign-in", &form, &right).0, 303);
+    secondary
 }
 
 /// What the MongoDB API is asked for.
@@ -85,7 +92,7 @@ fn audited_actions_have_user_address_and_result_and_no_secret() {
     let (data, log) = (directory.path().join("data"), directory.path().join("audit.log"));
     let key = STANDARD.encode([7; 64]);
     let server = start(&data, &key, log.to_str().unwrap());
-    ask_nosql(&server, &key);
+    let secondary = ask_nosql(&server, &key);
     ask_mongo(&server, &key);
     let (_, metrics) = server.open("/metrics");
     assert!(metrics.contains("\nbolide_audit_lost_total 0\n"), "{metrics}");
@@ -109,6 +116,8 @@ fn audited_actions_have_user_address_and_result_and_no_secret() {
         &["nosql", r#""action":"AdminReadStatus""#, "/_bolide/status", r#""outcome":"denied""#],
         &["explorer", r#""action":"sign-in","from""#, r#""outcome":"denied","status":401"#],
         &["explorer", r#""action":"sign-in""#, by_key, "success"],
+        &["mongodb", r#""action":"drop","who":"secondary key "#, r#""target":"shop.none""#, "success"],
+        &[r#""action":"AdminCommand","who":"secondary key "#, "success"],
         &["mongodb", r#""action":"saslContinue""#, by_key, "success"],
         &[r#""action":"createUser""#, r#""target":"admin.anna""#, r#""roles":["read"]"#],
         &[r#""action":"createIndexes""#, r#""target":"shop.carts""#, r#""at_1":60"#],
@@ -120,7 +129,7 @@ fn audited_actions_have_user_address_and_result_and_no_secret() {
     assert!(
         !is_told(&["AdminReadStatus", "success"]) && !is_told(&["CreateItem"]) && !is_told(&["\"insert\""])
     );
-    for secret in [key.as_str(), PASSWORD, TEXT, TYPED, "d3Jvbmc", "wrong\""] {
+    for secret in [key.as_str(), secondary.as_str(), PASSWORD, TEXT, TYPED, "d3Jvbmc", "wrong\""] {
         assert!(!lines.iter().any(|line| line.contains(secret)), "{secret}");
     }
     for line in &lines {

@@ -234,10 +234,11 @@ impl Drop for Server {
     }
 }
 
-/// Status and body of an answer that ends with the connection.
+/// Status and body of an answer that ends with the connection; bytes that are no text are replaced.
 pub(crate) fn read_answer(stream: &mut TcpStream) -> (u16, String) {
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
     (status.unwrap_or_else(|| panic!("no answer: {answer:?}")), body.unwrap_or_default())
