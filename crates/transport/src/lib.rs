@@ -1,10 +1,11 @@
 //! The layer below both protocols: accepting connections, their bytes, plain or inside TLS on the same port, admission
-//! control, and rate-limited warnings.
+//! control, handlers that panic, and rate-limited warnings.
 //!
 //! Loading certificates is up to the server; this crate only uses them.
 
 mod accept;
 mod admission;
+mod catch;
 mod halves;
 mod stream;
 mod tenant;
@@ -19,6 +20,7 @@ pub use admission::{
     Admission, Bounds, Busy, CutOff, Held, Peer, Permit, UNAUTHENTICATED_BYTES,
     UNAUTHENTICATED_CONNECTION_BYTES, UnauthenticatedStats, Work, WorkStats,
 };
+pub use catch::CatchPanic;
 pub use halves::{Reader, Writer, halves};
 pub use stream::{Secure, Stream, is_distrust, keep_alive, open};
 pub use tenant::{Api, Tenant};

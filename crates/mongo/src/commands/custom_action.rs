@@ -20,6 +20,9 @@ use crate::service::call::{Call, check_collection};
 
 use super::create_indexes;
 
+/// The fields of all actions but the collection and its indexes.
+pub(super) const SETTINGS: &[&str] = &["customAction", "offerThroughput", "autoScaleSettings", "shardKey"];
+
 /// Beyond this throughput a collection needs a shard key.
 const UNSHARDED_MAX: i64 = 10_000;
 

@@ -147,18 +147,18 @@ commands! {
     kill_all_sessions "killAllSessions" Cluster(KillAnySession) Anywhere Reads Refused Audited None "ends the sessions of users and what runs in them";
     kill_all_sessions_by_pattern "killAllSessionsByPattern" Cluster(KillAnySession) Anywhere Reads Refused Audited None "ends the sessions that match a pattern and what runs in them";
     create_user "createUser" Computed(create_user) Anywhere Writes Refused Audited None "creates a user" {
-        audit_details: AuditDetails::Roles,
+        audit_details: AuditDetails::Fields(&["roles"]),
     };
     update_user "updateUser" Computed(update_user) Anywhere Writes Refused Audited None "changes a user" {
-        audit_details: AuditDetails::Roles,
+        audit_details: AuditDetails::User,
     };
     drop_user "dropUser" Database(DropUser) Anywhere Writes Refused Audited None "deletes a user";
     drop_all_users_from_database "dropAllUsersFromDatabase" Database(DropUser) Anywhere Writes Refused Audited None "deletes all users of a database";
     grant_roles_to_user "grantRolesToUser" Computed(grant_roles) Anywhere Writes Refused Audited None "grants roles to a user" {
-        audit_details: AuditDetails::Roles,
+        audit_details: AuditDetails::Fields(&["roles"]),
     };
     revoke_roles_from_user "revokeRolesFromUser" Computed(revoke_roles) Anywhere Writes Refused Audited None "revokes roles from a user" {
-        audit_details: AuditDetails::Roles,
+        audit_details: AuditDetails::Fields(&["roles"]),
     };
     users_info "usersInfo" Computed(users_info) Anywhere Reads Refused Unaudited None "shows users";
     roles_info "rolesInfo" Computed(roles_info) Anywhere Reads Refused Unaudited None "shows roles";
@@ -176,7 +176,9 @@ commands! {
     list_commands "listCommands" Public Anywhere Reads Refused Unaudited None "lists the commands";
     top "top" Cluster(Top) Admin Reads Refused Unaudited None "shows how much each collection is used";
     current_op "currentOp" Computed(current_op) Admin Reads Refused Unaudited None "shows the running commands";
-    kill_op "killOp" Computed(kill_op) Admin Reads Refused Audited None "stops a running command";
+    kill_op "killOp" Computed(kill_op) Admin Reads Refused Audited None "stops a running command" {
+        audit_details: AuditDetails::Fields(&["op"]),
+    };
     repl_set_get_status "replSetGetStatus" Cluster(ReplSetGetStatus) Admin Reads Refused Unaudited None "describes the replica set";
     repl_set_get_config "replSetGetConfig" Cluster(ReplSetGetConfig) Admin Reads Refused Unaudited None "shows the configuration of the replica set";
     get_last_request_statistics "getLastRequestStatistics" Authenticated Anywhere Reads Refused Unaudited None "shows what the previous command cost" {
@@ -191,14 +193,19 @@ commands! {
     create "create" Computed(create) Anywhere Writes Allowed Audited One "creates a collection or a view";
     drop "drop" Database(DropCollection) Anywhere Writes Refused Audited One "drops a collection";
     drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused Audited One "drops a database";
-    rename_collection "renameCollection" Computed(rename_collection) Admin Writes Refused Audited None "renames a collection";
+    rename_collection "renameCollection" Computed(rename_collection) Admin Writes Refused Audited None "renames a collection" {
+        audit_details: AuditDetails::Fields(&["to", "dropTarget"]),
+        collection: CollectionName::Namespace,
+    };
     list_indexes "listIndexes" Database(ListIndexes) Anywhere Reads Refused Unaudited One "lists the indexes of a collection";
     create_indexes "createIndexes" Database(CreateIndex) Anywhere Writes Allowed Audited One "creates indexes" {
         audit_details: AuditDetails::NewIndexes,
         outside_api: OutsideApi::TextIndexes,
         queue: Some(Work::Query),
     };
-    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused Audited One "drops indexes";
+    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused Audited One "drops indexes" {
+        audit_details: AuditDetails::Fields(&["index"]),
+    };
     coll_mod "collMod" Computed(change_view) Anywhere Writes Refused Audited One "changes a collection or an index" {
         audit_details: AuditDetails::ChangedIndex,
     };
@@ -211,7 +218,10 @@ commands! {
     validate "validate" Database(Validate) Anywhere Reads Refused Unaudited None "checks what is stored of a collection" {
         queue: Some(Work::Query),
     };
-    custom_action "customAction" Computed(custom_action) Anywhere Writes Refused Audited None "sets throughput, shard keys and indexes";
+    custom_action "customAction" Computed(custom_action) Anywhere Writes Refused Audited None "sets throughput, shard keys and indexes" {
+        audit_details: AuditDetails::FieldsAndIndexes(custom_action::SETTINGS),
+        collection: CollectionName::Field("collection"),
+    };
     search_indexes "createSearchIndexes" Database(CreateIndex) Anywhere Reads Refused Unaudited None "search indexes, which are not offered";
     search_indexes "updateSearchIndex" Database(CreateIndex) Anywhere Reads Refused Unaudited None "search indexes, which are not offered";
     search_indexes "dropSearchIndex" Database(DropIndex) Anywhere Reads Refused Unaudited None "search indexes, which are not offered";

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bson::{Document, RawDocument};
 use bytes::{Bytes, BytesMut};
-use mql::Code;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
@@ -316,6 +315,5 @@ fn no_room() -> WireError {
 
 fn panicked(service: &Service) -> Answer {
     service.metrics.panicked();
-    let error = Error::new(Code::INTERNAL_ERROR, "the command failed; the server's log has the details");
-    Answer { reply: Some(error.finish(&Document::new())), close: false }
+    Answer { reply: Some(Error::panicked().finish(&Document::new())), close: false }
 }

@@ -7,7 +7,6 @@ use account::AuthenticatedKey;
 use bson::{Document, RawDocument, ValueRef};
 use bytes::Bytes;
 use engine::Engine;
-use mql::Code;
 use parking_lot::Mutex;
 
 use crate::auth::{Identity, Principal};
@@ -85,26 +84,28 @@ impl Service {
         identity: Option<Identity>,
         body: RawDocument,
     ) -> CommandReply {
-        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let connection = Arc::new(Connection {
-            id: self.next_connection(),
-            peer: nowhere,
-            local: nowhere,
-            server_name: None,
-            client: Mutex::new(Client { identity, ..Client::default() }),
-        });
+        let connection = self.inner_connection(identity);
         let style = Style { form: Form::Message, compressor: None };
         let request = Request { id: 0, body, sequences: Vec::new(), style };
         let work =
             dispatch::answer(Arc::clone(self), Arc::clone(&connection), request, Cancellation::default());
         // A task of its own, so that a panic is this command's error.
         let reply = tokio::spawn(work).await.ok().and_then(|answer| answer.reply);
-        let failed = || {
-            let text = "the command failed; the server's log has the details";
-            Error::new(Code::INTERNAL_ERROR, text).finish(&Document::new())
-        };
+        let failed = || Error::panicked().finish(&Document::new());
         let charge = connection.client.lock().last_request.as_ref().map_or(0, |last| last.charge.0);
         CommandReply { reply: reply.unwrap_or_else(failed), request_units: charge as f64 / 100.0 }
+    }
+
+    /// Returns a connection without a client at its other end.
+    pub(super) fn inner_connection(&self, identity: Option<Identity>) -> Arc<Connection> {
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Arc::new(Connection {
+            id: self.next_connection(),
+            peer: nowhere,
+            local: nowhere,
+            server_name: None,
+            client: Mutex::new(Client { identity, ..Client::default() }),
+        })
     }
 }
 

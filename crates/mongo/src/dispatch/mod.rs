@@ -19,6 +19,7 @@ use engine::Charge;
 use mql::Code;
 use telemetry::OperationId;
 use tokio::time::{Instant, sleep};
+use transport::CatchPanic;
 
 use crate::access::executor::Executor;
 use crate::commands;
@@ -68,14 +69,34 @@ pub(crate) async fn answer(
     let mut call = match prepare(&service, &connection, request, cancellation, &mut operation) {
         Ok(call) => call,
         Err(error) => {
-            service.metrics.refused(operation, &error, started.elapsed());
             audit::refused(&service, &connection, operation, &error);
-            return Answer { reply: Some(error.finish(&times(&service, None))), close: false };
+            return refusal(&service, operation, &error, started);
         }
     };
-    let outcome = run(&mut call).await;
+    match admit(&mut call).and_then(|()| enter_transaction(&mut call)) {
+        Ok(()) => carry_out(call, operation, started).await,
+        Err(error) => {
+            audit::ran(&call, Some(error.code), None);
+            refusal(&service, operation, &error, started)
+        }
+    }
+}
+
+/// Returns the answer to a command that may not run.
+fn refusal(service: &Service, operation: OperationId, error: &Error, started: Instant) -> Answer {
+    service.metrics.refused(operation, error, started.elapsed());
+    Answer { reply: Some(error.finish(&times(service, None))), close: false }
+}
+
+/// Runs a command that may run.
+async fn carry_out(mut call: Call, operation: OperationId, started: Instant) -> Answer {
+    let caught = CatchPanic::new(Box::pin(run(&mut call))).await;
+    let outcome = caught.unwrap_or_else(|_| {
+        call.abort_transaction();
+        Outcome::Fails(Error::panicked())
+    });
     let (ended, mut failed) = (Instant::now(), None);
-    let times = times(&service, Some(&call));
+    let times = times(&call.service, Some(&call));
     let reply = match outcome {
         Outcome::Hangs => None,
         Outcome::Succeeds { reply, beside } => {
@@ -142,7 +163,7 @@ fn namespace(call: &Call) -> Option<String> {
     Some(format!("{}.{}", call.database, collection.as_str()?))
 }
 
-/// Everything that must hold before a command runs.
+/// Checks that a request is a command and complete.
 fn prepare(
     service: &Arc<Service>,
     connection: &Arc<Connection>,
@@ -180,7 +201,7 @@ fn prepare(
         Effect::Writes => service.clock.tick(now),
         Effect::Reads => service.clock.current(now),
     };
-    let mut call = Call {
+    Ok(Call {
         engine: Arc::clone(&service.engine),
         service: Arc::clone(service),
         connection: Arc::clone(connection),
@@ -198,10 +219,7 @@ fn prepare(
         needs: Arc::default(),
         cancellation,
         deadline: None,
-    };
-    admit(&mut call)?;
-    enter_transaction(&mut call)?;
-    Ok(call)
+    })
 }
 
 /// Refuses a command on a database, or to a client, that may not run it.

@@ -62,6 +62,11 @@ impl Error {
         Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{what} is not supported"))
     }
 
+    /// The command panicked.
+    pub(crate) fn panicked() -> Error {
+        Error::new(Code::INTERNAL_ERROR, "the command failed; the server's log has the details")
+    }
+
     pub(crate) fn location(code: i32, message: impl Into<String>) -> Error {
         Error::new(Code(code), message)
     }

@@ -100,6 +100,7 @@ impl Call {
         }
         match self.command.traits.collection {
             CollectionName::Argument => Some(self.argument()),
+            CollectionName::Namespace => None,
             CollectionName::Field(name) => self.body.get(name),
         }
     }

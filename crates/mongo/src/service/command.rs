@@ -79,8 +79,12 @@ pub(crate) enum ApiVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuditDetails {
     Nothing,
-    /// The roles that it names.
-    Roles,
+    /// These fields, which name settings and hold no secret.
+    Fields(&'static [&'static str]),
+    /// These fields, and when the indexes that it makes let documents expire.
+    FieldsAndIndexes(&'static [&'static str]),
+    /// The roles of the user, and whether the password changes.
+    User,
     /// The parameters that it sets.
     Parameters,
     /// When the indexes that it makes let documents expire.
@@ -102,6 +106,8 @@ pub(crate) enum Availability {
 pub(crate) enum CollectionName {
     /// Behind its own name.
     Argument,
+    /// Behind its own name, with its database.
+    Namespace,
     /// In this field.
     Field(&'static str),
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+mod audit;
 mod authentication;
 mod bulk_write;
 mod change_streams;

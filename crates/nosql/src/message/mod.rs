@@ -2,7 +2,6 @@
 //! both take. The codecs are in `http/` and `direct/`.
 
 pub(crate) mod body;
-pub(crate) mod catch;
 pub(crate) mod connections;
 pub(crate) mod fields;
 mod form;

@@ -25,7 +25,7 @@ use hyper::{Method, StatusCode};
 use telemetry::{FrontEnd, Registry};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use transport::{Admission, Busy, Permit, ServerConfig, Tenant, Work};
+use transport::{Admission, Busy, CatchPanic, Permit, ServerConfig, Tenant, Work};
 
 use self::direct_mode::{DirectMode, DirectSettings};
 use self::metrics::Reader;
@@ -36,7 +36,6 @@ use crate::handlers::admin_hooks::AdminHooks;
 use crate::handlers::call::{Call, RequestContext};
 use crate::handlers::route::Route;
 use crate::http::host_check::AllowedHosts;
-use crate::message::catch::CatchPanic;
 use crate::message::connections::Connections;
 use crate::message::payer::Payer;
 use crate::message::reply::{Reply, finish};

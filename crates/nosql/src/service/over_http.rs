@@ -12,14 +12,13 @@ use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
 use tokio::time::timeout;
-use transport::{Busy, Held, Peer, Permit};
+use transport::{Busy, CatchPanic, Held, Peer, Permit};
 
 use crate::auth::Refusal;
 use crate::http::answer::{into_response, set_duration};
 use crate::http::framing::Ambiguous;
 use crate::http::head;
 use crate::message::body::Body;
-use crate::message::catch::CatchPanic;
 use crate::message::payer::Payer;
 use crate::message::reply::{finish, refusal};
 use crate::message::unread::Unread;

@@ -7,12 +7,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Polls `inner`; a panic ends it with the panic's payload.
-pub(crate) struct CatchPanic<'a, T> {
+pub struct CatchPanic<'a, T> {
     inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
 }
 
 impl<'a, T> CatchPanic<'a, T> {
-    pub(crate) fn new(inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>) -> Self {
+    /// Wraps a future.
+    pub fn new(inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>) -> Self {
         Self { inner }
     }
 }
@@ -21,8 +22,8 @@ impl<T> Future for CatchPanic<'_, T> {
     type Output = Result<T, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // A handler that panicked is dropped and never polled again; its shared state is protected by the engine, whose
-        // transactions survive a panic.
+        // A handler that panicked is never polled again; its shared state is protected by the engine, whose transactions
+        // survive a panic.
         match catch_unwind(AssertUnwindSafe(|| self.inner.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
