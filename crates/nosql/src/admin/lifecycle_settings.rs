@@ -128,12 +128,17 @@ pub(super) const PREVIOUS_IMAGES: &str = "previousImages";
 /// Shares are kept in millionths.
 const MILLION: f64 = 1_000_000.0;
 
+/// Returns the names of all settings.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    LIFECYCLE_SETTINGS.iter().map(|setting| setting.name)
+}
+
 /// Reads the settings of a request, completely before anything is changed.
 pub(super) fn read(body: &Value, lifecycle: &mut Lifecycle) -> Result<(), Error> {
     let members = body.as_object().into_iter().flat_map(Object::iter);
     for (name, value) in members {
         let Some(setting) = LIFECYCLE_SETTINGS.iter().find(|setting| setting.name == name) else {
-            let known = LIFECYCLE_SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>().join(", ");
+            let known = names().collect::<Vec<_>>().join(", ");
             let name: String = name.chars().take(100).collect();
             return Err(Error::BadRequest(format!(
                 "'{name}' is not something that can be wished for; known are: {known}."

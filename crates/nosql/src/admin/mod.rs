@@ -145,6 +145,11 @@ async fn move_clock(call: &Call) -> Result<Reply, Error> {
     Ok(reply(&clock_value(call.engine())?))
 }
 
+/// Returns the names of the lifecycle settings.
+pub(crate) fn lifecycle_setting_names() -> impl Iterator<Item = &'static str> {
+    lifecycle_settings::names()
+}
+
 /// Returns the largest body of an admin request: pages of items are larger than what clients send.
 pub(crate) fn body_bytes(head: &Head) -> usize {
     if matches!(head.path.at(1), "import" | "command") { PAGE_BODY_BYTES } else { BODY_BYTES }

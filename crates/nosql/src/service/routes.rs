@@ -153,12 +153,13 @@ impl Route {
         self.name
     }
 
-    /// Returns whether the audit log includes it: changes of anything but documents, and requests that show keys or
-    /// copy documents as a whole.
+    /// Returns whether the audit log includes it: changes of anything but documents, and requests that show keys, make
+    /// resource tokens, or copy documents as a whole.
     pub(crate) fn is_audited(&self) -> bool {
         let is_read = matches!(self.verb, Verb::Get | Verb::Query | Verb::Plan | Verb::ChangeFeed);
         match self.path {
             [admin::PREFIX, area, ..] => !is_read || ["backup", "export", "keys"].contains(area),
+            [_, _, "users", _, "permissions", ..] => true,
             path => !is_read && path.get(4) != Some(&"docs"),
         }
     }

@@ -11,6 +11,7 @@ use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
 use nosql::{AdminHooks, Limits, Service, Tls};
 use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Time};
+use telemetry::{MemoryAuditSink, Registry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -36,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) archive: Arc<MemoryArchive>,
     /// The account's keys, of which `KEY` is the primary one.
     pub(crate) keys: Keyring,
+    /// What the audit log has.
+    pub(crate) audit: Arc<MemoryAuditSink>,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -105,7 +108,9 @@ impl Server {
         let seconds = Arc::clone(&real_seconds);
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
         let keys = Keyring::of(Key::parse(KEY).unwrap());
-        let service = Service::new(Arc::clone(&engine), keys.clone(), wall, limits, Arc::default());
+        let audit = Arc::<MemoryAuditSink>::default();
+        let registry = Arc::new(Registry::default().with_audit(Arc::clone(&audit) as _));
+        let service = Service::new(Arc::clone(&engine), keys.clone(), wall, limits, registry);
         let service = Arc::new(more(service));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -113,7 +118,7 @@ impl Server {
         tokio::spawn(nosql::serve(listener, service, async {
             let _ = stopped.await;
         }));
-        Server { address, clock, store, engine, disk, real_seconds, archive, keys, stop: Some(stop) }
+        Server { address, clock, store, engine, disk, real_seconds, archive, keys, audit, stop: Some(stop) }
     }
 
     /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.

@@ -49,12 +49,16 @@ impl Fixture {
     }
 
     pub(crate) async fn connect(&self) -> TlsClient {
-        TlsClient::connect(self.server.address, &self.connector, account()).await.unwrap()
+        self.connect_with(KEY).await
+    }
+
+    pub(crate) async fn connect_with(&self, key: &str) -> TlsClient {
+        let account = Account { key: key.to_owned(), date: DATE.to_owned() };
+        TlsClient::connect(self.server.address, &self.connector, account).await.unwrap()
     }
 
     async fn stranger(&self) -> TlsClient {
-        let wrong = Account { key: "d3Jvbmc=".to_owned(), date: DATE.to_owned() };
-        TlsClient::connect(self.server.address, &self.connector, wrong).await.unwrap()
+        self.connect_with("d3Jvbmc=").await
     }
 }
 
@@ -79,7 +83,7 @@ fn json(reply: &direct::Reply) -> Value {
 }
 
 /// Sends a request and checks the status of its answer.
-async fn expect(client: &mut TlsClient, call: &Call<'_>, status: u32) -> direct::Reply {
+pub(crate) async fn expect(client: &mut TlsClient, call: &Call<'_>, status: u32) -> direct::Reply {
     client.call(call).await.unwrap().expect_status(status)
 }
 

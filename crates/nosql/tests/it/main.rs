@@ -5,6 +5,7 @@
 
 mod account;
 mod admin;
+mod audit;
 mod auth;
 mod batch;
 mod changes;
