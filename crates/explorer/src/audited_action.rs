@@ -1,21 +1,24 @@
 //! The action of a request, for the audit log.
 
 use account::Keyring;
+use document::{Object, Value};
 
 use crate::fields::Fields;
-use crate::routes::Route;
+use crate::routes::{Audit, Found};
 use crate::session::Session;
 
-/// A sign-in, or a change of anything but documents. It is determined before it is performed; the status of the answer
-/// is its result. An answer that only asks for confirmation has none.
+/// A sign-in, a change of anything but documents, or a refused form. It is determined before it is performed; the status
+/// of the answer is its result. An answer that only asks for confirmation has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditedAction {
-    /// The key, by kind and fingerprint; `None` if it is not one of the account.
+    /// The key, by kind and fingerprint; `None` if it is not one of the account, or there is no session.
     pub who: Option<String>,
     /// The action.
     pub action: String,
     /// Its target.
     pub target: Option<String>,
+    /// The settings in its form, as JSON.
+    pub details: Option<String>,
 }
 
 impl AuditedAction {
@@ -23,33 +26,48 @@ impl AuditedAction {
     pub(crate) fn sign_in(form: &Fields, keys: &Keyring) -> AuditedAction {
         let key = form.text("key").unwrap_or_default().trim();
         let who = keys.authenticate(key).map(|owner| owner.label());
-        AuditedAction { who, action: "sign-in".to_owned(), target: None }
+        AuditedAction { who, action: "sign-in".to_owned(), target: None, details: None }
     }
 
-    /// Returns the action of a form sent in a session; `None` if it is not audited.
+    /// Returns the action of a form, and who sends it.
     pub(crate) fn of(
-        route: &Route,
+        found: &Found,
         segments: &[String],
         form: &Fields,
-        session: &Session,
-    ) -> Option<AuditedAction> {
-        let name = route.audited_as()?;
-        let which = form.text("do").or_else(|| form.text("regenerate"));
-        let action = which.map_or_else(|| name.to_owned(), |which| format!("{name} {which}"));
-        let target = match segments {
-            [first, container @ ..] if first == "c" => {
-                container.iter().take(3).cloned().collect::<Vec<_>>().join("/")
-            }
-            _ => ["database", "user", "name", "advance"]
-                .iter()
-                .filter_map(|field| form.text(field))
-                .collect::<Vec<_>>()
-                .join("/"),
+        session: Option<&Session>,
+    ) -> AuditedAction {
+        let (name, settings) = match found {
+            Found::Route(route) => (route.name(), settings(route.audit, form)),
+            Found::WrongMethod | Found::Nothing => ("unknown".to_owned(), Object::new()),
         };
-        Some(AuditedAction {
-            who: Some(session.holder.label()),
-            action,
+        let which = form.text("do").or_else(|| form.text("regenerate"));
+        let target = target(segments, form);
+        AuditedAction {
+            who: session.map(|session| session.holder.label()),
+            action: if let Some(which) = which { format!("{name} {which}") } else { name },
             target: Some(target).filter(|target| !target.is_empty()),
-        })
+            details: (!settings.is_empty()).then(|| Value::Object(settings).to_json()),
+        }
+    }
+}
+
+fn settings(audit: Audit, form: &Fields) -> Object {
+    match audit {
+        Audit::Refusals => Object::new(),
+        Audit::Changes(settings) => settings(form),
+    }
+}
+
+/// Returns the container that the path names, or what the form is about.
+fn target(segments: &[String], form: &Fields) -> String {
+    match segments {
+        [first, container @ ..] if first == "c" => {
+            container.iter().take(3).cloned().collect::<Vec<_>>().join("/")
+        }
+        _ => ["of", "database", "user", "name", "advance"]
+            .iter()
+            .filter_map(|field| form.text(field))
+            .collect::<Vec<_>>()
+            .join("/"),
     }
 }

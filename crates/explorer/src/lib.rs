@@ -37,8 +37,8 @@ pub use backends::{Backends, OpenConnections, OpenConnectionsCount, Reply, Share
 
 use crate::fields::Fields;
 pub use crate::routes::Weight;
-use crate::routes::{Effect, Found};
-use crate::session::Sessions;
+use crate::routes::{Audit, Effect, Found, Route};
+use crate::session::{Session, Sessions};
 use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, answer, guard, layout};
 
@@ -141,28 +141,30 @@ impl Explorer {
                 (head.method == Method::POST).then(|| AuditedAction::sign_in(&form, &self.backends.keys));
             return self.sign_in(head, &query, &form, transport, peer);
         }
-        let Some(session) = self.sessions.find(&head.headers, &self.backends.keys) else {
+        let (found, form) = (routes::find(&head.method, &segments), Fields::parse(body));
+        let session = self.sessions.find(&head.headers, &self.backends.keys);
+        let is_form = head.method == Method::POST;
+        let action = is_form.then(|| AuditedAction::of(&found, &segments, &form, session.as_ref()));
+        let Some(session) = session else {
+            *audited = action;
             return unauthenticated_answer(head);
         };
-        let found = match routes::find(&head.method, &segments) {
+        let found = match found {
             Found::Route(route) => route,
             Found::WrongMethod => return Fault::wrong_method().shown_to(None, &self.backends).await,
             Found::Nothing => {
                 return Fault::not_found("This page").shown_to(Some(&session), &self.backends).await;
             }
         };
-        let form = Fields::parse(body);
-        if head.method == Method::POST {
-            if let Err(fault) = guard::check_form(head, &form, &session) {
+        if is_form {
+            if let Err(fault) = check_form(head, found, &form, &session) {
+                *audited = action;
                 return fault.shown_to(Some(&session), &self.backends).await;
             }
-            *audited = AuditedAction::of(found, &segments, &form, &session);
+            *audited = action.filter(|_| matches!(found.audit, Audit::Changes(_)));
             if segments == ["sign-out"] {
                 self.sessions.end(&head.headers);
                 return Answer::SignedOut { to: format!("{PREFIX}/sign-in"), transport };
-            }
-            if found.effect == Effect::Writes && session.right() == Right::ReadOnly {
-                return Fault::read_only().shown_to(Some(&session), &self.backends).await;
             }
         }
         let sessions = Some(Arc::clone(&self.sessions));
@@ -203,6 +205,15 @@ impl Explorer {
             }
         }
     }
+}
+
+/// Refuses a form that another site made the browser send, and one that the key may not send.
+fn check_form(head: &Parts, route: &Route, form: &Fields, session: &Session) -> Result<(), Fault> {
+    guard::check_form(head, form, session)?;
+    if route.effect == Effect::Writes && session.right() == Right::ReadOnly {
+        return Err(Fault::read_only());
+    }
+    Ok(())
 }
 
 /// Returns the page of a request that admission control has refused, with how long to wait.

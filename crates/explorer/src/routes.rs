@@ -3,10 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use document::Object;
 use hyper::Method;
 
+use crate::fields::Fields;
 use crate::pages::{
-    clock, container, create, feed, help, holds, home, item, keys, purge, query, settings, timeline, users,
+    clock, container, create, feed, help, holds, home, item, keys, purge, query, settings, timeline,
+    ttl_fields, users,
 };
 use crate::visit::Visit;
 use crate::visit::answer::{Answer, Fault};
@@ -19,6 +22,15 @@ type Run = for<'a> fn(&'a Visit) -> Pin<Box<dyn Future<Output = Result<Answer, F
 pub(crate) enum Effect {
     Reads,
     Writes,
+}
+
+/// What the audit log has of a form. Refusals of all forms are in it.
+#[derive(Clone, Copy)]
+pub(crate) enum Audit {
+    /// Nothing else: it reads, or is about a document.
+    Refusals,
+    /// Every change, with the settings that this function finds in the form.
+    Changes(fn(&Fields) -> Object),
 }
 
 /// How much work a page is: the queue in which it waits under overload.
@@ -36,16 +48,18 @@ pub(crate) struct Route {
     path: &'static str,
     pub(crate) effect: Effect,
     pub(crate) weight: Weight,
+    pub(crate) audit: Audit,
     pub(crate) run: Run,
 }
 
 macro_rules! route {
-    ($method:ident, $effect:ident, $weight:ident, $path:literal, $run:path) => {
+    ($method:ident, $effect:ident, $weight:ident, $audit:expr, $path:literal, $run:path) => {
         Route {
             method: Method::$method,
             path: $path,
             effect: Effect::$effect,
             weight: Weight::$weight,
+            audit: $audit,
             run: |visit| Box::pin($run(visit)),
         }
     };
@@ -53,27 +67,38 @@ macro_rules! route {
 
 macro_rules! page {
     ($path:literal, $run:path) => {
-        route!(GET, Reads, Brief, $path, $run)
+        route!(GET, Reads, Brief, Audit::Refusals, $path, $run)
     };
 }
 
 /// A page that reads many items.
 macro_rules! list {
     ($path:literal, $run:path) => {
-        route!(GET, Reads, Query, $path, $run)
+        route!(GET, Reads, Query, Audit::Refusals, $path, $run)
     };
 }
 
 /// A form that only asks for confirmation.
 macro_rules! question {
     ($path:literal, $run:path) => {
-        route!(POST, Reads, Query, $path, $run)
+        route!(POST, Reads, Query, Audit::Refusals, $path, $run)
     };
 }
 
+/// A form that changes a document.
+macro_rules! item {
+    ($path:literal, $run:path) => {
+        route!(POST, Writes, Brief, Audit::Refusals, $path, $run)
+    };
+}
+
+/// A form that changes anything else, with the function that finds its settings.
 macro_rules! form {
     ($path:literal, $run:path) => {
-        route!(POST, Writes, Brief, $path, $run)
+        form!($path, $run, |_| Object::new())
+    };
+    ($path:literal, $run:path, $settings:expr) => {
+        route!(POST, Writes, Brief, Audit::Changes($settings), $path, $run)
     };
 }
 
@@ -81,16 +106,16 @@ const TABLE: &[Route] = &[
     page!("", home::show),
     page!("live", home::live),
     page!("help", help::show),
-    route!(POST, Reads, Brief, "sign-out", home::show),
+    route!(POST, Reads, Brief, Audit::Refusals, "sign-out", home::show),
     page!("new", create::show),
-    form!("new", create::create),
+    form!("new", create::create, create::settings),
     page!("clock", clock::show),
     form!("clock", clock::steer),
     page!("purge", purge::show),
     page!("purge/live", purge::live),
     form!("purge", purge::steer),
     page!("users", users::show),
-    form!("users", users::change),
+    form!("users", users::change, users::settings),
     page!("keys", keys::show),
     form!("keys", keys::rotate),
     list!("c/{}/{}/{}", container::show),
@@ -105,25 +130,25 @@ const TABLE: &[Route] = &[
     form!("c/{}/{}/{}/holds", holds::change),
     page!("c/{}/{}/{}/settings", settings::show),
     page!("c/{}/{}/{}/settings/dry-run", settings::dry_run),
-    form!("c/{}/{}/{}/settings/ttl", settings::apply_ttl),
-    form!("c/{}/{}/{}/settings/lifecycle", settings::apply_lifecycle),
+    form!("c/{}/{}/{}/settings/ttl", settings::apply_ttl, ttl_fields::settings),
+    form!("c/{}/{}/{}/settings/lifecycle", settings::apply_lifecycle, settings::lifecycle_settings),
     form!("c/{}/{}/{}/settings/delete", settings::delete),
     page!("c/{}/{}/{}/new", item::blank),
-    form!("c/{}/{}/{}/new", item::create),
+    item!("c/{}/{}/{}/new", item::create),
     page!("c/{}/{}/{}/item/{}", item::show),
-    form!("c/{}/{}/{}/item/{}", item::save),
-    form!("c/{}/{}/{}/item/{}/delete", item::delete),
+    item!("c/{}/{}/{}/item/{}", item::save),
+    item!("c/{}/{}/{}/item/{}/delete", item::delete),
 ];
 
 impl Route {
-    /// Returns the name of the change for the audit log; `None` if it changes nothing, or a document.
-    pub(crate) fn audited_as(&self) -> Option<&'static str> {
-        let name = match self.path.strip_prefix("c/{}/{}/{}/") {
-            Some("new") => return None,
-            Some(below) => below,
-            None => self.path,
-        };
-        (self.effect == Effect::Writes && !name.starts_with("item")).then_some(name)
+    /// Returns the name of a form for the audit log.
+    pub(crate) fn name(&self) -> String {
+        match self.path.strip_prefix("c/{}/{}/{}/") {
+            // The form that makes a container has this name, too.
+            Some("new") => "item/new".to_owned(),
+            Some(below) => below.replace("/{}", ""),
+            None => self.path.to_owned(),
+        }
     }
 }
 

@@ -59,7 +59,7 @@ struct Audited<'a> {
 
 impl Drop for Audited<'_> {
     fn drop(&mut self) {
-        let Some(AuditedAction { who, action, target }) = self.action.take() else { return };
+        let Some(AuditedAction { who, action, target, details }) = self.action.take() else { return };
         let Some(log) = self.registry.audit() else { return };
         log.record(AuditEvent {
             api: "explorer",
@@ -67,7 +67,7 @@ impl Drop for Audited<'_> {
             from: self.from,
             action,
             target,
-            details: None,
+            details,
             outcome: AuditOutcome::of_status(self.status),
             status: self.status.map(i64::from),
         });
@@ -165,7 +165,10 @@ mod tests {
             let help = pages.answer(ask("/_explorer/help", "", cookie), None).await;
             let help = String::from_utf8(help.into_body().to_vec()).unwrap();
             let (_, csrf) = help.split_once("name=\"csrf\" value=\"").unwrap();
-            let form = format!("csrf={}&regenerate=secondary", csrf.split('"').next().unwrap());
+            let csrf = csrf.split('"').next().unwrap();
+            let form = format!("csrf={csrf}&api=nosql&database=shop&name=carts&key=%2Fpk&ttl=own");
+            assert_eq!(pages.answer(ask("/_explorer/new", &form, cookie), None).await.status(), 303);
+            let form = format!("csrf={csrf}&regenerate=secondary");
             // The only thread for blocking work is occupied, so the change waits for it.
             let (release, taken) = std::sync::mpsc::channel::<()>();
             tokio::task::spawn_blocking(move || taken.recv());
@@ -177,12 +180,14 @@ mod tests {
         });
         assert_eq!(keys.entries().len(), 2, "the change goes on without its sender");
         let events = log.events();
+        assert_eq!(events[1].details.as_deref(), Some(r#"{"defaultTtl":-1}"#));
         let told: Vec<_> =
             events.iter().map(|event| (event.action.as_str(), event.outcome, event.status)).collect();
         assert_eq!(
             told,
             [
                 ("sign-in", AuditOutcome::Success, Some(303)),
+                ("new", AuditOutcome::Success, Some(303)),
                 ("keys secondary", AuditOutcome::Abandoned, None)
             ]
         );

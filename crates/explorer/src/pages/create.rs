@@ -68,6 +68,15 @@ pub(crate) async fn create(visit: &Visit) -> Result<Answer, Fault> {
     }
 }
 
+/// Returns the settings of a new container, for the audit log.
+pub(crate) fn settings(form: &Fields) -> document::Object {
+    let mut settings = ttl_fields::settings(form);
+    if let Some(minutes) = history(form).ok().flatten() {
+        settings.insert("historyMinutes", minutes);
+    }
+    settings
+}
+
 fn history(form: &Fields) -> Result<Option<i64>, String> {
     let minutes =
         form.filled("history").map(|text| text.parse::<i64>().ok().filter(|it| (1..=1440).contains(it)));

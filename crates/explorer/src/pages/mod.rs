@@ -14,5 +14,5 @@ pub(crate) mod query;
 pub(crate) mod settings;
 pub(crate) mod sign_in;
 pub(crate) mod timeline;
-mod ttl_fields;
+pub(crate) mod ttl_fields;
 pub(crate) mod users;

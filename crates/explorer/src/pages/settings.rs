@@ -1,6 +1,7 @@
 //! Settings of a container or collection. A change of its time to live is a dry run first: the items that would expire
 //! at once are counted and drawn, and only then it can be applied.
 
+use document::{Object, Value};
 use engine::{
     Consent, ContainerDefinition, Count, DefaultTtl, DryRun, Engine, Forecast, Owner, Precondition,
 };
@@ -9,6 +10,7 @@ use maud::{Markup, html};
 
 use crate::chart::{histogram, share};
 use crate::confirm::{Question, counted};
+use crate::fields::Fields;
 use crate::format;
 use crate::json;
 use crate::pages::timeline::{self, Range};
@@ -210,32 +212,62 @@ pub(crate) async fn apply_ttl(visit: &Visit) -> Result<Answer, Fault> {
     }
 }
 
+/// The fields of the form of lifecycle settings.
+struct LifecycleFields {
+    /// In millionths.
+    max_instant_expiry: Option<u32>,
+    max_purge_delay: Option<u32>,
+    deletion_record: bool,
+    sliding: bool,
+}
+
+impl LifecycleFields {
+    fn read(form: &Fields) -> Result<LifecycleFields, &'static str> {
+        let max_instant_expiry = match form.filled("guard").map(str::parse::<f64>) {
+            None => None,
+            Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
+                Some((percent * MILLION / 100.0).round() as u32)
+            }
+            Some(_) => return Err("The guard is a share of the living from 0 to 100 percent."),
+        };
+        let max_purge_delay = match form.filled("delay").map(str::parse::<u32>) {
+            None => None,
+            Some(Ok(seconds)) if seconds > 0 => Some(seconds),
+            Some(_) => {
+                return Err(
+                    "The bound for the bytes of expired items must be a whole number of seconds, at least 1.",
+                );
+            }
+        };
+        let is_on = |name| form.text(name) == Some("on");
+        let (deletion_record, sliding) = (is_on("record"), is_on("sliding"));
+        Ok(LifecycleFields { max_instant_expiry, max_purge_delay, deletion_record, sliding })
+    }
+}
+
+/// Returns the lifecycle settings in a form, by their names in the admin API, for the audit log.
+pub(crate) fn lifecycle_settings(form: &Fields) -> Object {
+    let Ok(fields) = LifecycleFields::read(form) else { return Object::new() };
+    let share = fields.max_instant_expiry.map(|millionths| f64::from(millionths) / MILLION);
+    [
+        ("maxInstantExpiry", share.map_or(Value::Null, Value::Double)),
+        ("maxPurgeDelay", fields.max_purge_delay.map_or(Value::Null, |seconds| Value::Int(seconds.into()))),
+        ("deletionRecord", Value::Bool(fields.deletion_record)),
+        ("sliding", Value::Bool(fields.sliding)),
+    ]
+    .into_iter()
+    .collect()
+}
+
 pub(crate) async fn apply_lifecycle(visit: &Visit) -> Result<Answer, Fault> {
-    let owner = visit.owner()?;
-    let guard = match visit.form.filled("guard").map(str::parse::<f64>) {
-        None => None,
-        Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
-            Some((percent * MILLION / 100.0).round() as u32)
-        }
-        Some(_) => return Err(Fault::wrong("The guard is a share of the living from 0 to 100 percent.")),
-    };
-    let delay = match visit.form.filled("delay").map(str::parse::<u32>) {
-        None => None,
-        Some(Ok(seconds)) if seconds > 0 => Some(seconds),
-        Some(_) => {
-            return Err(Fault::wrong(
-                "The bound for the bytes of expired items must be a whole number of seconds, at least 1.",
-            ));
-        }
-    };
-    let is_on = |name| visit.form.text(name) == Some("on");
-    let (record, sliding, of) = (is_on("record"), is_on("sliding"), owner.clone());
+    let (owner, fields) = (visit.owner()?, LifecycleFields::read(&visit.form).map_err(Fault::wrong)?);
+    let of = owner.clone();
     let change = move |engine: &Engine| {
         engine.change_lifecycle(&of, |lifecycle| {
-            lifecycle.max_instant_expiry = guard;
-            lifecycle.max_purge_delay = delay;
-            lifecycle.deletion_record = record;
-            lifecycle.sliding = sliding;
+            lifecycle.max_instant_expiry = fields.max_instant_expiry;
+            lifecycle.max_purge_delay = fields.max_purge_delay;
+            lifecycle.deletion_record = fields.deletion_record;
+            lifecycle.sliding = fields.sliding;
         })
     };
     visit.engine(change).await?;

@@ -1,5 +1,6 @@
 //! The form fields of a time to live: its mode, a number, and a unit.
 
+use document::{Object, Value};
 use engine::DefaultTtl;
 use maud::{Markup, html};
 
@@ -59,7 +60,7 @@ pub(crate) fn read(form: &Fields) -> Result<DefaultTtl, String> {
             let length = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length);
             let amount = form.filled("amount").and_then(|text| text.parse::<u64>().ok());
             let seconds = amount.zip(length).and_then(|(amount, length)| amount.checked_mul(length));
-            let seconds = seconds.and_then(|it| i64::try_from(it).ok()).map(document::Value::Int);
+            let seconds = seconds.and_then(|it| i64::try_from(it).ok()).map(Value::Int);
             let refused = || {
                 "A time to live is a whole number, of 2147483647 seconds at most and at least 1.".to_owned()
             };
@@ -67,6 +68,12 @@ pub(crate) fn read(form: &Fields) -> Result<DefaultTtl, String> {
         }
         Some(_) => Err("A time to live is off, only by items' own, or after a number of seconds.".to_owned()),
     }
+}
+
+/// Returns the time to live in a form, for the audit log.
+pub(crate) fn settings(form: &Fields) -> Object {
+    let ttl = read(form).ok().map(|ttl| ("defaultTtl", ttl.to_member().unwrap_or(Value::Null)));
+    ttl.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use engine::{Engine, Precondition, Resource, ResourceParent};
 use maud::{Markup, html};
 
 use crate::confirm::Question;
+use crate::fields::Fields;
 use crate::format;
 use crate::visit::Visit;
 use crate::visit::answer::{Answer, Fault};
@@ -188,6 +189,12 @@ fn permission_form(visit: &Visit, users: &[NosqlUser]) -> Markup {
 fn required(visit: &Visit, name: &str) -> Result<String, Fault> {
     let filled = visit.form.filled(name).map(str::to_owned);
     filled.ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")))
+}
+
+/// Returns the roles and rights in a form, for the audit log.
+pub(crate) fn settings(form: &Fields) -> document::Object {
+    let names = ["role", "permission", "mode", "resource"];
+    names.into_iter().filter_map(|name| Some((name, form.filled(name)?))).collect()
 }
 
 pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use account::{Entry, Key, KeySource, Keyring, Kind, NoKeyStore};
 use bytes::Bytes;
 use engine::{ContainerDefinition, Engine, Operation};
-use explorer::{Backends, Explorer, OpenConnections, Transport};
+use explorer::{AuditedAction, Backends, Explorer, OpenConnections, Transport};
 use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, LOCATION, SET_COOKIE};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -94,7 +94,7 @@ impl World {
         let mut audited = None;
         let answer = self.explorer.answer(request, Transport::Plain, None, &mut audited);
         let response = tokio::time::timeout(Duration::from_mins(1), answer).await.unwrap();
-        Page::new(response)
+        Page { audited, ..Page::new(response) }
     }
 
     /// Signs in.
@@ -113,6 +113,8 @@ pub(crate) struct Page {
     /// The cookie as a browser would send it back.
     pub(crate) cookie: Option<String>,
     pub(crate) set_cookie: Option<String>,
+    /// What the audit log has of the request.
+    pub(crate) audited: Option<AuditedAction>,
 }
 
 impl Page {
@@ -134,7 +136,7 @@ impl Page {
             text.matches("<script").count(),
             text.matches("<script src=\"/_explorer/script.js?").count()
         );
-        Page { status, text, location, cookie, set_cookie }
+        Page { status, text, location, cookie, set_cookie, audited: None }
     }
 
     pub(crate) fn has(&self, text: &str) -> bool {

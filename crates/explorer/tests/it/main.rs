@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod access;
+mod audit;
 mod browser;
 mod confirmations;
 mod hostile;

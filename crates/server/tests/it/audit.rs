@@ -61,6 +61,7 @@ fn ask_nosql(server: &Server, key: &str) -> String {
     assert_eq!(server.exchange("POST", "/_explorer/sign-in", &form, &typed).0, 401);
     let right = format!("key={}", key.replace('+', "%2B").replace('=', "%3D"));
     assert_eq!(server.exchange("POST", "/_explorer/sign-in", &form, &right).0, 303);
+    assert_eq!(server.exchange("POST", "/_explorer/keys", &form, "regenerate=primary").0, 401);
     secondary
 }
 
@@ -116,6 +117,7 @@ fn audited_actions_have_user_address_and_result_and_no_secret() {
         &["nosql", r#""action":"AdminReadStatus""#, "/_bolide/status", r#""outcome":"denied""#],
         &["explorer", r#""action":"sign-in","from""#, r#""outcome":"denied","status":401"#],
         &["explorer", r#""action":"sign-in""#, by_key, "success"],
+        &["explorer", r#""action":"keys primary","from""#, r#""outcome":"denied","status":401"#],
         &["mongodb", r#""action":"drop","who":"secondary key "#, r#""target":"shop.none""#, "success"],
         &[r#""action":"AdminCommand","who":"secondary key "#, "success"],
         &["mongodb", r#""action":"saslContinue""#, by_key, "success"],
