@@ -47,10 +47,23 @@ impl Payer {
         Ok(())
     }
 
-    /// Charges the bytes of the answer, unless they were reserved; without memory for them the connection is closed. An
-    /// authenticated client with few unread answers always gets small ones, so that it learns why it is refused.
-    pub(crate) fn hold(self, bytes: usize, unread: Option<&Arc<Unread>>) -> Result<Option<Held>, CutOff> {
-        let peer = match (self.peer, self.reserved) {
+    /// Charges the bytes of the answer as [`charge`](Self::charge) does; without memory for them the connection is closed.
+    pub(crate) fn hold(mut self, bytes: usize, unread: Option<&Arc<Unread>>) -> Result<Option<Held>, CutOff> {
+        let held = self.charge(bytes, unread);
+        if let (Err(CutOff), Some(peer)) = (&held, &self.peer) {
+            peer.close();
+        }
+        held
+    }
+
+    /// Charges the bytes of the answer, unless they were reserved. An authenticated client with few unread answers always
+    /// gets small ones, so that it learns why it is refused.
+    pub(crate) fn charge(
+        &mut self,
+        bytes: usize,
+        unread: Option<&Arc<Unread>>,
+    ) -> Result<Option<Held>, CutOff> {
+        let peer = match (&self.peer, self.reserved.take()) {
             (Some(peer), None) => peer,
             (_, reserved) => return Ok(reserved),
         };
@@ -65,7 +78,6 @@ impl Payer {
         if peer.tenant().is_some() && bytes + waiting < COUNTED_BYTES {
             return Ok(None);
         }
-        peer.close();
         Err(CutOff)
     }
 }

@@ -83,6 +83,11 @@ impl Reply {
         Self { status, body, charge, fields: Fields::default(), work: None, renewals: Vec::new() }
     }
 
+    /// Removes the body.
+    pub(crate) fn without_body(self) -> Self {
+        Self { body: Bytes::new().into(), ..self }
+    }
+
     pub(crate) fn charged(mut self, charge: Charge) -> Self {
         self.charge = charge;
         self

@@ -35,6 +35,16 @@ pub(crate) enum Verb {
     Delete,
 }
 
+impl Verb {
+    /// Returns whether it changes nothing.
+    pub(crate) fn is_read(self) -> bool {
+        match self {
+            Verb::Get | Verb::ChangeFeed | Verb::Query | Verb::Plan => true,
+            Verb::Post | Verb::Upsert | Verb::Batch | Verb::Put | Verb::Patch | Verb::Delete => false,
+        }
+    }
+}
+
 /// The channel of a request, as its listener reports it.
 #[derive(Debug, Clone, Copy)]
 pub struct Channel {

@@ -248,7 +248,7 @@ impl Service {
         // The size of a read is known only afterwards. It has changed nothing.
         if let Ok(reply) = &result
             && !is_operators
-            && work != Some(Work::Brief)
+            && route.verb.is_read()
         {
             let reserved = payer.reserve(&self.admission, tenant, reply.held_bytes(version));
             result = reserved.map_err(Error::from).and(result);

@@ -19,7 +19,7 @@ use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-use transport::{Held, Peer, Secure, Writer};
+use transport::{CutOff, Held, Peer, Secure, Writer};
 
 use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
@@ -340,12 +340,23 @@ impl Connection {
         let Owed { echo, record, payer, turn, _held } = owed;
         let duration = record.end(reply.status(), &activity);
         self.peer.answered();
-        let bytes = reply.held_bytes(Version::HTTP_2);
-        // Without memory for its answers a connection is closed.
-        let Ok(held) = payer.hold(bytes, Some(&self.unread)) else { return };
+        let Some((reply, held)) = self.charged(payer, reply) else { return };
         let encoded = answer::encode(reply, &echo, self.service.gate.engine().last_sequence(), duration);
         let mark = self.unread.mark(encoded.frame.len() + encoded.payload.len());
         self.answers.push(Pending { encoded, _held: held, _mark: mark, _turn: turn });
+    }
+
+    /// Charges an answer to its payer. Without memory for it an authenticated client receives it without its payload: status
+    /// and tokens tell what a write has done, and reads have reserved the memory. Any other connection is closed.
+    fn charged(&self, mut payer: Payer, reply: Reply) -> Option<(Reply, Option<Held>)> {
+        match payer.charge(reply.held_bytes(Version::HTTP_2), Some(&self.unread)) {
+            Ok(held) => Some((reply, held)),
+            Err(CutOff) if self.peer.tenant().is_some() => Some((reply.without_body(), None)),
+            Err(CutOff) => {
+                self.peer.close();
+                None
+            }
+        }
     }
 
     /// Returns a turn for one more request when there is one, and few answers are unread. A connection on which nothing

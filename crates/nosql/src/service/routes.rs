@@ -156,7 +156,7 @@ impl Route {
     /// Returns whether the audit log includes it: changes of anything but documents, and requests that show keys, make
     /// resource tokens, or copy documents as a whole.
     pub(crate) fn is_audited(&self) -> bool {
-        let is_read = matches!(self.verb, Verb::Get | Verb::Query | Verb::Plan | Verb::ChangeFeed);
+        let is_read = self.verb.is_read();
         match self.path {
             [admin::PREFIX, area, ..] => !is_read || ["backup", "export", "keys"].contains(area),
             [_, _, "users", _, "permissions", ..] => true,

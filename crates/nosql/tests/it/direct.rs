@@ -6,7 +6,7 @@ use std::time::Duration;
 use account::Kind;
 use direct::{Account, Call, Client, TlsClient};
 use document::Value;
-use nosql::Limits;
+use nosql::{Limits, Service};
 use rntbd::OperationType::{
     Batch, Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, Upsert,
 };
@@ -18,13 +18,13 @@ use transport::{Admission, Bounds, Work};
 use crate::client::{DATE, KEY, Reply, Server};
 use crate::tls;
 
-const ITEMS: &str = "dbs/db/colls/c/docs";
+pub(crate) const ITEMS: &str = "dbs/db/colls/c/docs";
 
-fn account() -> Account {
+pub(crate) fn account() -> Account {
     Account { key: KEY.to_owned(), date: DATE.to_owned() }
 }
 
-/// A server with database `db` and container `c`, and how to connect to it.
+/// A server, and how to connect to it.
 pub(crate) struct Fixture {
     pub(crate) server: Server,
     connector: TlsConnector,
@@ -37,15 +37,29 @@ impl Fixture {
         Fixture { server, connector }
     }
 
-    async fn with(extra: &str) -> Fixture {
-        let fixture = Fixture::empty().await;
-        fixture.server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
-        fixture.server.create_container("c", extra).await.expect_status(201);
-        fixture
+    pub(crate) async fn start() -> Fixture {
+        Fixture::empty().await.with_container("").await
     }
 
-    async fn start() -> Fixture {
-        Fixture::with("").await
+    /// A server that is limited or changed.
+    pub(crate) async fn made(limits: Limits, more: impl FnOnce(Service) -> Service) -> Fixture {
+        let (server, connector) = tls::server_with(limits, &[], more).await;
+        Fixture { server, connector }.with_container("").await
+    }
+
+    /// A server with such bounds, and its admission control.
+    pub(crate) async fn bounded(bounds: Bounds) -> (Fixture, Arc<Admission>) {
+        let admission = Arc::new(Admission::new(bounds));
+        let shared = Arc::clone(&admission);
+        let fixture = Fixture::made(Limits::default(), |service| service.with_admission(shared)).await;
+        (fixture, admission)
+    }
+
+    /// The server with database `db` and container `c`, whose definition has `extra` members.
+    async fn with_container(self, extra: &str) -> Fixture {
+        self.server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        self.server.create_container("c", extra).await.expect_status(201);
+        self
     }
 
     pub(crate) async fn connect(&self) -> TlsClient {
@@ -57,28 +71,28 @@ impl Fixture {
         TlsClient::connect(self.server.address, &self.connector, account).await.unwrap()
     }
 
-    async fn stranger(&self) -> TlsClient {
+    pub(crate) async fn stranger(&self) -> TlsClient {
         self.connect_with("d3Jvbmc=").await
     }
 }
 
-fn item(id: &str) -> String {
+pub(crate) fn item(id: &str) -> String {
     format!("{ITEMS}/{id}")
 }
 
-fn body(id: &str, more: &str) -> String {
+pub(crate) fn body(id: &str, more: &str) -> String {
     format!(r#"{{"id":"{id}","pk":"p"{more}}}"#)
 }
 
-fn create(payload: &str) -> Call<'_> {
+pub(crate) fn create(payload: &str) -> Call<'_> {
     Call::new(Create, ITEMS).key(r#"["p"]"#).payload(payload)
 }
 
-fn read(path: &str) -> Call<'_> {
+pub(crate) fn read(path: &str) -> Call<'_> {
     Call::new(Read, path).key(r#"["p"]"#)
 }
 
-fn json(reply: &direct::Reply) -> Value {
+pub(crate) fn json(reply: &direct::Reply) -> Value {
     document::parse_json(reply.payload.as_deref().unwrap_or_default()).unwrap()
 }
 
@@ -159,7 +173,7 @@ async fn an_item_lives_its_whole_life_in_direct_mode() {
 
 #[tokio::test]
 async fn t9_an_expired_item_is_gone_in_direct_mode_in_the_same_instant() {
-    let fixture = Fixture::with(r#""defaultTtl":-1"#).await;
+    let fixture = Fixture::empty().await.with_container(r#""defaultTtl":-1"#).await;
     let mut client = fixture.connect().await;
     let path = item("1");
     expect(&mut client, &create(&body("1", r#","ttl":10"#)), 201).await;
@@ -311,7 +325,7 @@ pub(crate) fn base64(rid: &str) -> Vec<u8> {
 }
 
 /// Whether the server has closed the connection.
-async fn is_closed(client: &mut TlsClient) -> bool {
+pub(crate) async fn is_closed(client: &mut TlsClient) -> bool {
     loop {
         match client.receiver.reply().await {
             Ok(Some(_)) => {}
@@ -412,19 +426,12 @@ async fn a_server_that_stops_finishes_what_it_has_and_answers_gone_to_the_rest()
 }
 
 /// A server that has one turn for queries, and that turn.
-async fn with_one_query() -> (Fixture, Arc<Admission>) {
-    let bounds = Bounds { queries: 1, max_wait: Duration::from_mins(5), ..Bounds::default() };
-    let admission = Arc::new(Admission::new(bounds));
-    let shared = Arc::clone(&admission);
-    let (server, connector) =
-        tls::server_with(Limits::default(), &[], |service| service.with_admission(shared)).await;
-    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
-    server.create_container("c", "").await.expect_status(201);
-    (Fixture { server, connector }, admission)
+pub(crate) async fn with_one_query() -> (Fixture, Arc<Admission>) {
+    Fixture::bounded(Bounds { queries: 1, max_wait: Duration::from_mins(5), ..Bounds::default() }).await
 }
 
 /// Returns a client whose first request is a query, which is not answered yet while a read behind it is; and its number.
-async fn send_query(fixture: &Fixture) -> (TlsClient, u32) {
+pub(crate) async fn send_query(fixture: &Fixture) -> (TlsClient, u32) {
     let mut client = fixture.connect().await;
     let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
     let slow = client.sender.send(&all).await.unwrap();
@@ -461,13 +468,13 @@ async fn a_server_that_stops_answers_gone_while_a_request_takes_long() {
     assert!(is_closed(&mut client).await);
 }
 
-fn resolve(server: &Server, query: &str, kind: &str, link: &str) -> crate::client::Request {
+pub(crate) fn resolve(server: &Server, query: &str, kind: &str, link: &str) -> crate::client::Request {
     let path = format!("//addresses/?{query}&$filter=protocol%20eq%20rntbd");
     let signed = direct::sign_link("get", kind, link, DATE, KEY);
     server.get(&path).unsigned().header("authorization", &signed)
 }
 
-fn addresses(reply: &Reply) -> Vec<(String, String, bool)> {
+pub(crate) fn addresses(reply: &Reply) -> Vec<(String, String, bool)> {
     let all = reply.member("Addresss");
     let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap().to_owned();
     let entries = all.as_array().unwrap().iter().map(|entry| {
@@ -569,7 +576,7 @@ async fn a_resource_token_is_good_for_addresses_and_for_its_own_items() {
     expect(&mut client, &database, 403).await;
 }
 
-fn percent(text: &str) -> String {
+pub(crate) fn percent(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
