@@ -39,6 +39,7 @@ options! {
     Authorization => AUTHORIZATION;
     Autopilot => headers::AUTOPILOT;
     ChangeFeedWireFormat => headers::CHANGE_FEED_WIRE_FORMAT;
+    ClientId => headers::CLIENT_ID;
     Consistency => headers::CONSISTENCY;
     ContentResponse => headers::CONTENT_RESPONSE;
     ContentType => CONTENT_TYPE;
@@ -77,6 +78,7 @@ options! {
     ConfirmExpiry => headers::CONFIRM_EXPIRY;
     CrossPartition => headers::CROSS_PARTITION;
     ExcludeSystemProperties => headers::EXCLUDE_SYSTEM_PROPERTIES;
+    ForceRefresh => headers::FORCE_REFRESH;
     IndexMetrics => headers::INDEX_METRICS;
     IndexMetricsV2 => headers::INDEX_METRICS_V2;
     IsBatch => headers::IS_BATCH;

@@ -27,6 +27,7 @@ names! {
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
     BACKUP_SEQUENCE = "x-bolide-backup-sequence";
     BACKUP_TIME = "x-bolide-backup-time";
+    CLIENT_ID = "x-ms-client-id";
     CONFIRM_EXPIRY = "x-bolide-confirm-expiry";
     EXPORT_COUNT = "x-bolide-export-count";
     EXPORT_NEXT = "x-bolide-export-next";
@@ -44,6 +45,7 @@ names! {
     END_EPK = "x-ms-end-epk";
     EXCLUDE_SYSTEM_PROPERTIES = "x-ms-exclude-system-properties";
     EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
+    FORCE_REFRESH = "x-ms-force-refresh";
     GATEWAY_VERSION = "x-ms-gatewayversion";
     GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
     INDEXING_DIRECTIVE = "x-ms-indexing-directive";

@@ -14,13 +14,14 @@ use hyper::StatusCode;
 use percent_encoding::percent_decode_str;
 
 use crate::auth::{Gate, names};
+use crate::message::options::{Flag, TextOption};
 use crate::message::payer::Payer;
 use crate::message::reply::Reply;
 use crate::message::request::Head;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, text};
 use crate::protocol::path::Signed;
-use crate::service::trust::Trust;
+use crate::service::trust::{Asking, Reason, Trust};
 
 /// The settings of direct mode.
 #[derive(Debug, Clone, Default)]
@@ -91,10 +92,13 @@ impl DirectMode {
             return refused(NO_TLS);
         }
         let host = self.host(head)?;
-        if let Some(channel) = head.channel
-            && self.trust.asks(channel.peer.ip())
-        {
-            return refused(NOT_TRUSTED);
+        if let Some(channel) = head.channel {
+            let client = Asking::new(channel.peer.ip(), head.text(TextOption::ClientId));
+            let is_forced = head.flag(Flag::ForceRefresh)?;
+            let reason = if is_forced { Reason::ForcedRefresh } else { Reason::Any };
+            if self.trust.asks(client, reason) {
+                return refused(NOT_TRUSTED);
+            }
         }
         let ranges = question.ranges(container.as_deref())?;
         Ok(Reply::json(StatusCode::OK, document(&host, &ranges).to_json()))

@@ -4,18 +4,22 @@
 //! and asks for addresses again; half a minute later its user reads that the service is not available. An error in
 //! answer to that second question reaches the user at once. It must not reach others: health checks, too, end
 //! connections after the handshake, and many clients may share an address.
+//!
+//! The ends of connections, and who trusts, are known by address alone. Questions are known by the client: only one that has
+//! been answered, and that insists on fresh addresses because it cannot use those, is told.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Addresses that are watched at most.
-const ADDRESSES_MAX: usize = 1024;
+/// The entries of each table at most.
+const ENTRIES_MAX: usize = 1024;
 
-/// How long an address is watched.
+/// How long a question and the ends after it are remembered.
 const LIFE: Duration = Duration::from_mins(1);
 
 /// How long ago the handshakes may be that ended without a word.
@@ -27,87 +31,120 @@ const SILENT_ENDS: usize = 2;
 /// The last ends of an address that are remembered, to find regular ones.
 const REMEMBERED: usize = 6;
 
-/// What is known of the addresses from which clients come.
+/// What is known of the clients.
 #[derive(Debug, Default)]
-pub(crate) struct Trust(Mutex<HashMap<IpAddr, Seen>>);
+pub(crate) struct Trust(Mutex<Known>);
 
-/// What was seen of an address.
-#[derive(Debug)]
-struct Seen {
-    last: Instant,
-    /// When it asked for addresses and got them.
-    asked: Option<Instant>,
-    /// When handshakes ended without a word, the latest last.
-    silent_ends: Vec<Instant>,
-    /// Whether a client from there opened a connection in direct mode, and so trusts the certificate.
-    is_trusting: bool,
+#[derive(Debug, Default)]
+struct Known {
+    /// When handshakes ended without a word, the latest last, by address.
+    silent_ends: Table<IpAddr, Vec<Instant>>,
+    /// The addresses from which a client opened a connection in direct mode, and so trusts the certificate.
+    trusting: Table<IpAddr, ()>,
+    /// When a client asked for addresses and got them.
+    asked: Table<Asking, Option<Instant>>,
+}
+
+/// A client that asks for addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Asking {
+    address: IpAddr,
+    /// The hash of the id that it gives itself, if it does.
+    id: Option<u64>,
+}
+
+/// Why a client asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It may never have asked.
+    Any,
+    /// It insists on fresh addresses, because it cannot use those that it has.
+    ForcedRefresh,
+}
+
+impl Asking {
+    pub(crate) fn new(address: IpAddr, id: Option<&str>) -> Asking {
+        let hash = |id: &str| {
+            let mut hasher = DefaultHasher::new();
+            id.hash(&mut hasher);
+            hasher.finish()
+        };
+        Asking { address, id: id.map(hash) }
+    }
 }
 
 impl Trust {
     /// Records that a handshake was finished, or refused for the certificate, and that nothing followed.
     pub(crate) fn ended_silently(&self, address: IpAddr) {
-        self.note(address, |seen, now| {
-            if seen.silent_ends.len() == REMEMBERED {
-                seen.silent_ends.remove(0);
-            }
-            seen.silent_ends.push(now);
-        });
+        let now = Instant::now();
+        let mut known = self.0.lock();
+        let ends = known.silent_ends.entry(address, now);
+        if ends.last().is_some_and(|last| *last + LIFE <= now) {
+            ends.clear();
+        }
+        if ends.len() == REMEMBERED {
+            ends.remove(0);
+        }
+        ends.push(now);
     }
 
     /// Records that a connection in direct mode was opened.
     pub(crate) fn context_came(&self, address: IpAddr) {
-        self.note(address, |seen, _| seen.is_trusting = true);
+        self.0.lock().trusting.entry(address, Instant::now());
     }
 
     /// Records a request for addresses, and returns whether it comes from a client that does not trust the certificate.
-    pub(crate) fn asks(&self, address: IpAddr) -> bool {
-        let mut is_suspect = false;
-        self.note(address, |seen, now| {
-            is_suspect = seen.is_suspect(now);
-            seen.asked = Some(now);
-        });
-        is_suspect
-    }
-
-    fn note(&self, address: IpAddr, change: impl FnOnce(&mut Seen, Instant)) {
+    pub(crate) fn asks(&self, client: Asking, reason: Reason) -> bool {
         let now = Instant::now();
-        let mut all = self.0.lock();
-        // Those that trust are kept: they are never told otherwise. A table full of them accuses no client.
-        if all.len() >= ADDRESSES_MAX && !all.contains_key(&address) {
-            all.retain(|_, seen| seen.is_trusting || seen.last + LIFE > now);
-            if all.len() >= ADDRESSES_MAX {
-                return;
-            }
-        }
-        let seen = all.entry(address).or_insert_with(|| Seen {
-            last: now,
-            asked: None,
-            silent_ends: Vec::new(),
-            is_trusting: false,
-        });
-        if seen.last + LIFE <= now && !seen.is_trusting {
-            (seen.asked, seen.silent_ends) = (None, Vec::new());
-        }
-        seen.last = now;
-        change(seen, now);
+        let mut known = self.0.lock();
+        let asked = known.asked.entry(client, now).replace(now).filter(|asked| *asked + LIFE > now);
+        reason == Reason::ForcedRefresh
+            && asked.is_some_and(|asked| known.is_suspect(client.address, asked, now))
     }
 }
 
-impl Seen {
+impl Known {
     /// Only ends after an answer with addresses count: those of a health check come without a question.
-    fn is_suspect(&self, now: Instant) -> bool {
-        let Some(asked) = self.asked.filter(|_| !self.is_trusting && !self.is_regular()) else {
-            return false;
-        };
+    fn is_suspect(&self, address: IpAddr, asked: Instant, now: Instant) -> bool {
+        let Some(ends) = self.silent_ends.get(&address) else { return false };
         let since = |end: &&Instant| **end >= asked && now.duration_since(**end) <= RECENT;
-        self.silent_ends.iter().filter(since).count() >= SILENT_ENDS
+        ends.iter().filter(since).count() >= SILENT_ENDS
+            && !is_regular(ends)
+            && self.trusting.get(&address).is_none()
+    }
+}
+
+/// Returns whether the last ends came at about equal intervals, as those of a health check do.
+fn is_regular(ends: &[Instant]) -> bool {
+    let gaps: Vec<Duration> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (Some(least), Some(most)) = (gaps.iter().min(), gaps.iter().max()) else { return false };
+    gaps.len() >= 3 && *least > Duration::from_millis(200) && *most < *least * 3 / 2
+}
+
+/// A table of limited size: a new entry replaces the one that was untouched for longest, which is then as one that never was.
+#[derive(Debug)]
+struct Table<K, V>(HashMap<K, (Instant, V)>);
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
+    fn get(&self, key: &K) -> Option<&V> {
+        self.0.get(key).map(|(_, value)| value)
     }
 
-    /// Returns whether the last ends came at about equal intervals, as those of a health check do.
-    fn is_regular(&self) -> bool {
-        let gaps: Vec<Duration> = self.silent_ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let (Some(least), Some(most)) = (gaps.iter().min(), gaps.iter().max()) else { return false };
-        gaps.len() >= 3 && *least > Duration::from_millis(200) && *most < *least * 3 / 2
+    /// Returns the entry of a key, which is touched by that.
+    fn entry(&mut self, key: K, now: Instant) -> &mut V {
+        if self.0.len() >= ENTRIES_MAX && !self.0.contains_key(&key) {
+            let oldest = self.0.iter().min_by_key(|(_, (touched, _))| *touched).map(|(key, _)| *key);
+            oldest.map(|key| self.0.remove(&key));
+        }
+        let (touched, value) = self.0.entry(key).or_insert_with(|| (now, V::default()));
+        *touched = now;
+        value
     }
 }
 
@@ -122,18 +159,51 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// A client of this address asks again because it can use none of its addresses; returns whether it is refused.
+    fn is_refused(trust: &Trust, id: &str) -> bool {
+        trust.asks(Asking::new(HERE, Some(id)), Reason::ForcedRefresh)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_client_that_ends_its_handshakes_without_a_word_is_told_why() {
+        for id in [None, Some("client")] {
+            let trust = Trust::default();
+            let asks = |reason| trust.asks(Asking::new(HERE, id), reason);
+            assert!(!asks(Reason::ForcedRefresh), "the first question is answered");
+            trust.ended_silently(HERE);
+            assert!(!asks(Reason::ForcedRefresh), "one end may be chance");
+            trust.ended_silently(HERE);
+            advance(SECOND / 10).await;
+            trust.ended_silently(HERE);
+            assert!(asks(Reason::ForcedRefresh));
+            advance(11 * SECOND).await;
+            assert!(!asks(Reason::ForcedRefresh), "it may have learned since");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_insist_is_not_told() {
         let trust = Trust::default();
-        assert!(!trust.asks(HERE), "the first question is answered");
+        let asks = |reason| trust.asks(Asking::new(HERE, Some("client")), reason);
+        assert!(!asks(Reason::Any));
+        for _ in 0..2 {
+            trust.ended_silently(HERE);
+            trust.ended_silently(HERE);
+            assert!(!asks(Reason::Any), "it asks for another container");
+        }
         trust.ended_silently(HERE);
-        assert!(!trust.asks(HERE), "one end may be chance");
         trust.ended_silently(HERE);
-        advance(SECOND / 10).await;
+        assert!(asks(Reason::ForcedRefresh));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_new_clients_behind_one_address_the_one_is_told_that_was_answered_before_the_ends() {
+        let trust = Trust::default();
+        assert!(!is_refused(&trust, "one that does not trust"));
         trust.ended_silently(HERE);
-        assert!(trust.asks(HERE));
-        advance(11 * SECOND).await;
-        assert!(!trust.asks(HERE), "it may have learned since");
+        trust.ended_silently(HERE);
+        assert!(!is_refused(&trust, "one that comes now"));
+        assert!(is_refused(&trust, "one that does not trust"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -143,7 +213,7 @@ mod tests {
             trust.ended_silently(HERE);
             advance(SECOND).await;
             if second % 7 == 0 {
-                assert!(!trust.asks(HERE), "after {second} s");
+                assert!(!is_refused(&trust, "client"), "after {second} s");
             }
         }
     }
@@ -160,7 +230,10 @@ mod tests {
                 }
                 let is_asking = elapsed_ms == back_ms || elapsed_ms == back_ms + 400;
                 if is_asking || (elapsed_ms > back_ms && elapsed_ms % 7000 == 0) {
-                    assert!(!trust.asks(HERE), "back after {back_ms} ms, asks after {elapsed_ms} ms");
+                    assert!(
+                        !is_refused(&trust, "client"),
+                        "back after {back_ms} ms, asks after {elapsed_ms} ms"
+                    );
                 }
                 if elapsed_ms == back_ms + 600 {
                     trust.context_came(HERE);
@@ -173,14 +246,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_two_clients_behind_one_address_the_trusting_one_is_not_refused() {
         let trust = Trust::default();
-        assert!(!trust.asks(HERE), "the one that trusts");
+        assert!(!is_refused(&trust, "trusting"));
         trust.context_came(HERE);
         for second in 0..120 {
-            assert!(!trust.asks(HERE), "the one that does not, after {second} s");
+            assert!(!is_refused(&trust, "other"), "after {second} s");
             trust.ended_silently(HERE);
             trust.ended_silently(HERE);
             advance(SECOND).await;
-            assert!(!trust.asks(HERE), "the one that trusts, after {second} s");
+            assert!(!is_refused(&trust, "trusting"), "after {second} s");
         }
     }
 
@@ -189,7 +262,7 @@ mod tests {
         let trust = Trust::default();
         trust.context_came(HERE);
         for _ in 0..10 {
-            assert!(!trust.asks(HERE));
+            assert!(!is_refused(&trust, "client"));
             trust.ended_silently(HERE);
             trust.ended_silently(HERE);
             advance(3 * LIFE).await;
@@ -197,19 +270,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_addresses_takes_no_more_memory() {
+    async fn a_flood_of_addresses_takes_no_more_memory_and_leaves_those_that_come_after_it() {
         let trust = Trust::default();
         for number in 0..5000_u32 {
-            trust.ended_silently(IpAddr::V4(number.into()));
+            let address = IpAddr::V4(number.into());
+            trust.ended_silently(address);
+            trust.context_came(address);
+            trust.asks(Asking::new(address, Some("client")), Reason::Any);
+            advance(SECOND / 1000).await;
         }
-        assert_eq!(trust.0.lock().len(), ADDRESSES_MAX);
-        advance(2 * LIFE).await;
+        {
+            let known = trust.0.lock();
+            assert_eq!(
+                [known.silent_ends.0.len(), known.trusting.0.len(), known.asked.0.len()],
+                [ENTRIES_MAX; 3]
+            );
+        }
+        assert!(!is_refused(&trust, "client"));
+        trust.ended_silently(HERE);
+        trust.ended_silently(HERE);
+        assert!(is_refused(&trust, "client"), "a full table does not silence the advice");
         trust.context_came(HERE);
-        assert_eq!(trust.0.lock().len(), 1);
-        for number in 0..5000_u32 {
-            trust.ended_silently(IpAddr::V4(number.into()));
-            advance(SECOND).await;
-        }
-        assert!(trust.0.lock()[&HERE].is_trusting, "an address that trusts is not forgotten");
+        trust.ended_silently(HERE);
+        trust.ended_silently(HERE);
+        assert!(!is_refused(&trust, "client"), "nor does it forget a connection of now");
     }
 }

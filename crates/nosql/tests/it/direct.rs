@@ -531,7 +531,10 @@ async fn addresses_are_those_of_this_server_for_every_way_to_sign() {
 #[tokio::test]
 async fn a_client_that_does_not_trust_the_certificate_is_told_so() {
     let fixture = Fixture::start().await;
-    let ask = || resolve(&fixture.server, "$resolveFor=dbs", "dbs", "").send();
+    let ask = || {
+        let asked = resolve(&fixture.server, "$resolveFor=dbs", "dbs", "");
+        asked.header("x-ms-client-id", "client").header("x-ms-force-refresh", "True").send()
+    };
     ask().await.expect_status(200);
     for _ in 0..3 {
         // It finishes the handshake and says nothing.
