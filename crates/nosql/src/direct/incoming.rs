@@ -52,6 +52,16 @@ pub(crate) enum Ended {
     Unexpected(&'static str),
 }
 
+impl Ended {
+    /// Returns whether the client has left, and waits for no answer.
+    pub(crate) fn is_of_client(&self) -> bool {
+        match self {
+            Ended::Finished | Ended::Io(_) => true,
+            Ended::Broken(_) | Ended::Unexpected(_) => false,
+        }
+    }
+}
+
 impl<R: AsyncRead + Unpin> Incoming<R> {
     pub(crate) fn new(reader: R, front_end: Arc<FrontEnd>) -> Self {
         Self { reader, front_end, bytes: BytesMut::new() }
@@ -115,6 +125,17 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
             }
             self.more().await?;
         }
+    }
+
+    /// Completes when the client ends the connection. What arrives before is kept; where that is more than is read at once,
+    /// its end does not show.
+    pub(crate) async fn ended(&mut self) -> Ended {
+        while self.bytes.len() < READ_BYTES {
+            if let Err(ended) = self.more().await {
+                return ended;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Discards what arrives until the connection ends.
@@ -181,6 +202,16 @@ mod tests {
             incoming.frame(100).await.unwrap();
             assert!(matches!(incoming.begin().await, Err(Ended::Finished)));
         }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_connection_shows_behind_a_few_frames_that_are_kept() {
+        let bytes = frame();
+        let mut reader = in_pieces(&bytes, 1000);
+        let mut incoming = incoming(&mut reader);
+        incoming.begin().await.unwrap();
+        assert!(incoming.ended().await.is_of_client());
+        assert_eq!(incoming.frame(100).await.unwrap().head.activity_id, ActivityId([7; 16]));
     }
 
     #[tokio::test]

@@ -17,7 +17,6 @@ use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use transport::{CutOff, Held, Peer, Secure, Writer};
 
@@ -25,9 +24,10 @@ use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
 use crate::direct::outgoing::{self, Answers, Pending};
 use crate::direct::request;
+use crate::direct::working::Working;
 use crate::message::payer::Payer;
 use crate::message::reply::{Reply, finish, refusal};
-use crate::message::request::Channel;
+use crate::message::request::{Channel, Verb};
 use crate::message::unread::Unread;
 use crate::protocol::error::Error;
 use crate::protocol::limits::direct::{
@@ -176,11 +176,14 @@ impl Connection {
         self: &Arc<Self>,
         incoming: &mut Incoming<R>,
     ) -> Result<(), Ended> {
-        let mut working = JoinSet::new();
+        let mut working = Working::default();
         let ended = tokio::select! {
             Err(ended) = self.receive(incoming, &mut working) => ended,
             () = self.is_quiet_after_stop() => Ended::Finished,
         };
+        if ended.is_of_client() {
+            working.abandon_reads();
+        }
         let _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT).await;
         match ended {
             Ended::Finished => Ok(()),
@@ -191,14 +194,14 @@ impl Connection {
     async fn receive<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         incoming: &mut Incoming<R>,
-        working: &mut JoinSet<()>,
+        working: &mut Working,
     ) -> Result<Infallible, Ended> {
         let mut refused = 0;
         loop {
             incoming.begin().await?;
             *self.last_arrival.lock() = Instant::now();
             self.receive_one(incoming, working).await?;
-            while working.try_join_next().is_some() {}
+            working.clear_ended();
             if self.peer.tenant().is_none() {
                 refused += 1;
             }
@@ -212,9 +215,9 @@ impl Connection {
     async fn receive_one<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         incoming: &mut Incoming<R>,
-        working: &mut JoinSet<()>,
+        working: &mut Working,
     ) -> Result<(), Ended> {
-        let turn = self.turn().await;
+        let turn = self.turn(incoming).await?;
         let is_authenticated = self.peer.tenant().is_some();
         let limit = if is_authenticated { FRAME_BYTES } else { UNAUTHENTICATED_FRAME_BYTES };
         let Ok(held) = self.peer.begin(REQUEST_BYTES + limit) else {
@@ -233,12 +236,15 @@ impl Connection {
             Decision::Answer(reply) => self.answer(owed, reply),
             Decision::CarryOut(admitted) if payload_bytes < COUNTED_BYTES => {
                 let body = self.in_time(incoming.take(payload_bytes)).await?;
-                self.begin(working, Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body))).await;
+                let verb = admitted.route.verb;
+                let work = Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body));
+                self.begin(working, verb, work).await;
                 return Ok(());
             }
             Decision::CarryOut(admitted) => {
                 let (payload, asked, give) = Payload::asked(payload_bytes);
-                self.begin(working, Arc::clone(self).carry_out(admitted, owed, payload)).await;
+                let verb = admitted.route.verb;
+                self.begin(working, verb, Arc::clone(self).carry_out(admitted, owed, payload)).await;
                 if asked.await.is_ok() {
                     let _ = give.send(self.in_time(incoming.take(payload_bytes)).await?);
                     return Ok(());
@@ -321,13 +327,14 @@ impl Connection {
     /// Carries out work at once as far as it goes; what must wait goes on in a task. Most reads never wait.
     async fn begin(
         self: &Arc<Self>,
-        working: &mut JoinSet<()>,
+        working: &mut Working,
+        verb: Verb,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let mut work = Box::pin(work);
         if poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await {
             let connection = Arc::clone(self);
-            working.spawn(async move {
+            working.spawn(verb, async move {
                 work.await;
                 connection.answers.wake();
             });
@@ -359,9 +366,21 @@ impl Connection {
         }
     }
 
-    /// Returns a turn for one more request when there is one, and few answers are unread. A connection on which nothing
-    /// was authenticated has only one turn.
-    async fn turn(&self) -> OwnedSemaphorePermit {
+    /// Returns a turn for one more request, unless the client ends the connection before there is one.
+    async fn turn<R: AsyncRead + Unpin>(
+        &self,
+        incoming: &mut Incoming<R>,
+    ) -> Result<OwnedSemaphorePermit, Ended> {
+        tokio::select! {
+            biased;
+            turn = self.free_turn() => Ok(turn),
+            ended = incoming.ended() => Err(ended),
+        }
+    }
+
+    /// Returns a turn when there is one, and few answers are unread. A connection on which nothing was authenticated has only
+    /// one turn.
+    async fn free_turn(&self) -> OwnedSemaphorePermit {
         while self.unread.waiting_bytes() >= UNREAD_BYTES {
             self.sent.notified().await;
         }

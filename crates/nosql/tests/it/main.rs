@@ -16,6 +16,7 @@ mod continuations;
 mod corpus;
 mod countings;
 mod direct;
+mod direct_clients_that_leave;
 mod direct_memory;
 mod direct_replay;
 mod direct_strangers;

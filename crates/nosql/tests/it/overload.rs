@@ -212,7 +212,7 @@ async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_sil
 }
 
 /// The server does things in its own time.
-async fn until(holds: impl Fn() -> bool) {
+pub(crate) async fn until(holds: impl Fn() -> bool) {
     for _ in 0..12_000 {
         if holds() {
             return;

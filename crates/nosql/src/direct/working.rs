@@ -1,0 +1,34 @@
+//! The requests of a connection that wait, each in a task of its own.
+
+use std::future::Future;
+
+use tokio::task::JoinSet;
+
+use crate::message::request::Verb;
+
+/// The tasks of a connection's requests. All end with the connection, and reads when its client is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Working {
+    reads: JoinSet<()>,
+    writes: JoinSet<()>,
+}
+
+impl Working {
+    /// Lets a request go on in a task.
+    pub(crate) fn spawn(&mut self, verb: Verb, work: impl Future<Output = ()> + Send + 'static) {
+        let tasks = if verb.is_read() { &mut self.reads } else { &mut self.writes };
+        tasks.spawn(work);
+    }
+
+    /// Gives back what the tasks that have ended hold.
+    pub(crate) fn clear_ended(&mut self) {
+        for tasks in [&mut self.reads, &mut self.writes] {
+            while tasks.try_join_next().is_some() {}
+        }
+    }
+
+    /// Ends the reads, for which no client waits any more. A write goes on: it may be submitted.
+    pub(crate) fn abandon_reads(&mut self) {
+        self.reads.abort_all();
+    }
+}
