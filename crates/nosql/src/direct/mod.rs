@@ -8,6 +8,7 @@
 pub(crate) mod answer;
 pub(crate) mod incoming;
 pub(crate) mod outgoing;
+pub(crate) mod payload;
 pub(crate) mod request;
 mod target;
 pub(crate) mod working;

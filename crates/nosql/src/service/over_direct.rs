@@ -10,19 +10,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::{StatusCode, Version};
 use parking_lot::Mutex;
 use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
 use tokio::io::AsyncRead;
-use tokio::sync::oneshot::error::RecvError;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use transport::{CutOff, Held, Peer, Secure, Writer};
 
 use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
 use crate::direct::outgoing::{self, Answers, Pending};
+use crate::direct::payload::Payload;
 use crate::direct::request;
 use crate::direct::working::Working;
 use crate::message::payer::Payer;
@@ -234,24 +233,37 @@ impl Connection {
                 self.answer(owed, reply);
             }
             Decision::Answer(reply) => self.answer(owed, reply),
-            Decision::CarryOut(admitted) if payload_bytes < COUNTED_BYTES => {
-                let body = self.in_time(incoming.take(payload_bytes)).await?;
-                let verb = admitted.route.verb;
-                let work = Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body));
-                self.begin(working, verb, work).await;
-                return Ok(());
-            }
             Decision::CarryOut(admitted) => {
-                let (payload, asked, give) = Payload::asked(payload_bytes);
-                let verb = admitted.route.verb;
-                self.begin(working, verb, Arc::clone(self).carry_out(admitted, owed, payload)).await;
-                if asked.await.is_ok() {
-                    let _ = give.send(self.in_time(incoming.take(payload_bytes)).await?);
-                    return Ok(());
-                }
+                return self.receive_payload(incoming, working, admitted, owed, payload_bytes).await;
             }
         }
         self.in_time(incoming.skip(payload_bytes)).await
+    }
+
+    /// Has a request carried out with its payload. A large one is read when there is memory for it, which is waited for here:
+    /// the frames behind it come after it.
+    async fn receive_payload<R: AsyncRead + Unpin>(
+        self: &Arc<Self>,
+        incoming: &mut Incoming<R>,
+        working: &mut Working,
+        admitted: Box<Admitted>,
+        owed: Owed,
+        bytes: usize,
+    ) -> Result<(), Ended> {
+        let verb = admitted.route.verb;
+        if bytes < COUNTED_BYTES {
+            let body = self.in_time(incoming.take(bytes)).await?;
+            let work = Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body));
+            self.begin(working, verb, work).await;
+            return Ok(());
+        }
+        let (payload, asked, give) = Payload::asked(bytes);
+        self.begin(working, verb, Arc::clone(self).carry_out(admitted, owed, payload)).await;
+        if asked.await.is_err() {
+            return self.in_time(incoming.skip(bytes)).await;
+        }
+        let _ = give.send(self.in_time(incoming.take(bytes)).await?);
+        Ok(())
     }
 
     fn owed(&self, frame: &Frame, turn: OwnedSemaphorePermit, held: Option<Held>) -> Owed {
@@ -316,7 +328,7 @@ impl Connection {
         let reply = match self.service.find_room(&admitted, payload.len()).await {
             Ok(_room) => {
                 // Without a payload the connection is broken, and there is no one to answer.
-                let Ok(body) = payload.receive().await else { return };
+                let Some(body) = payload.receive().await else { return };
                 self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
             }
             Err(busy) => finish(Err(busy.into()), &activity, None),
@@ -412,44 +424,5 @@ impl Connection {
 impl Owed {
     fn activity(&self) -> String {
         self.echo.activity_id.to_string()
-    }
-}
-
-/// The payload of a request that is carried out.
-enum Payload {
-    /// It is there.
-    Whole(Bytes),
-    /// It is too large to be kept without asking: it is read when there is memory for it.
-    Asked {
-        bytes: usize,
-        /// Says that there is memory; dropped, that there is none.
-        ask: oneshot::Sender<()>,
-        body: oneshot::Receiver<Bytes>,
-    },
-}
-
-impl Payload {
-    /// Returns a payload to ask for, the answer to its question, and where to give it.
-    fn asked(bytes: usize) -> (Payload, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
-        let ((ask, asked), (give, body)) = (oneshot::channel(), oneshot::channel());
-        (Payload::Asked { bytes, ask, body }, asked, give)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Payload::Whole(body) => body.len(),
-            Payload::Asked { bytes, .. } => *bytes,
-        }
-    }
-
-    /// Returns the bytes, for which there is memory now.
-    async fn receive(self) -> Result<Bytes, RecvError> {
-        match self {
-            Payload::Whole(body) => Ok(body),
-            Payload::Asked { ask, body, .. } => {
-                let _ = ask.send(());
-                body.await
-            }
-        }
     }
 }

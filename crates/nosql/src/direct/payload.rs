@@ -1,0 +1,44 @@
+//! The payload of a request that is carried out.
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+/// The payload of a request that is carried out.
+pub(crate) enum Payload {
+    /// It is there.
+    Whole(Bytes),
+    /// It is too large to be kept without asking: it is read when there is memory for it.
+    Asked {
+        bytes: usize,
+        /// Says that there is memory; dropped, that there is none.
+        ask: oneshot::Sender<()>,
+        /// Dropped if the payload does not arrive.
+        body: oneshot::Receiver<Bytes>,
+    },
+}
+
+impl Payload {
+    /// Returns a payload to ask for, the answer to its question, and where to give it.
+    pub(crate) fn asked(bytes: usize) -> (Payload, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
+        let ((ask, asked), (give, body)) = (oneshot::channel(), oneshot::channel());
+        (Payload::Asked { bytes, ask, body }, asked, give)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Payload::Whole(body) => body.len(),
+            Payload::Asked { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Returns the bytes, for which there is memory now; `None` if they do not arrive.
+    pub(crate) async fn receive(self) -> Option<Bytes> {
+        match self {
+            Payload::Whole(body) => Some(body),
+            Payload::Asked { ask, body, .. } => {
+                let _ = ask.send(());
+                body.await.ok()
+            }
+        }
+    }
+}
