@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn tokens_are_read_as_the_headers_they_stand_for() {
+    #[tokio::test(start_paused = true)]
+    async fn tokens_are_read_as_the_headers_they_stand_for() {
         let tokens = RequestTokens {
             partition_key: Some("[\"k\"]"),
             page_size: Some(-1),
@@ -153,6 +153,10 @@ mod tests {
         assert!(head.effective_range().unwrap().is_some() && head.wants_minimal());
         assert!(head.flag(Flag::BatchAtomic).unwrap() && head.flag(Flag::CrossPartition).unwrap());
         assert_eq!(head.remaining(), Some(Duration::from_millis(1500)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(head.remaining(), Some(Duration::from_millis(500)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(head.remaining(), Some(Duration::ZERO));
     }
 
     #[test]

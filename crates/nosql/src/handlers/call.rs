@@ -100,7 +100,10 @@ impl Call {
         let gone = Arc::new(AtomicBool::new(false));
         let _when_dropped = SetOnDrop(Arc::clone(&gone));
         let (limit, answer) = (self.context.query_timeout, self.blocking(move |engine| work(engine, gone)));
-        timeout(limit, answer).await.map_err(|_| Error::QueryTimeout(limit.as_secs()))?
+        match self.head.remaining().filter(|remaining| *remaining < limit) {
+            Some(remaining) => timeout(remaining, answer).await.map_err(|_| Error::ClientTimeout)?,
+            None => timeout(limit, answer).await.map_err(|_| Error::QueryTimeout(limit.as_secs()))?,
+        }
     }
 
     /// Returns the database that the path names, as the target.

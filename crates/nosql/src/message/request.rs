@@ -7,6 +7,7 @@ use document::{EffectiveKey, EffectiveRange, PartitionKey};
 use engine::{Consent, Countdown, Precondition, Throughput};
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Method, Uri, Version};
+use tokio::time::Instant;
 
 use crate::message::options::{Flag, Options, TextOption, TypedOptions, bad_option};
 use crate::message::throughput;
@@ -78,7 +79,7 @@ pub(crate) struct Head {
 #[derive(Debug)]
 enum Carrier {
     Http { uri: Uri, version: Version },
-    Direct { verb: Verb, remaining: Option<Duration> },
+    Direct { verb: Verb, deadline: Option<Instant> },
 }
 
 impl Head {
@@ -101,15 +102,16 @@ impl Head {
         channel: Channel,
         remaining: Option<Duration>,
     ) -> Head {
-        let (carrier, options) = (Carrier::Direct { verb, remaining }, Options::Typed(options));
+        let deadline = remaining.map(|remaining| Instant::now() + remaining);
+        let (carrier, options) = (Carrier::Direct { verb, deadline }, Options::Typed(options));
         Head { method, path, channel: Some(channel), carrier, options }
     }
 
-    /// Returns how long the client waits for the answer, if it says so.
+    /// Returns how long the client still waits for the answer, if it said so.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         match self.carrier {
             Carrier::Http { .. } => None,
-            Carrier::Direct { remaining, .. } => remaining,
+            Carrier::Direct { deadline, .. } => deadline.map(|at| at.duration_since(Instant::now())),
         }
     }
 

@@ -49,8 +49,8 @@ pub(crate) enum Error {
         "the query took longer than {0} seconds, which is all that this server gives one page ('max-query-time')"
     )]
     QueryTimeout(u64),
-    /// The time that the client gives the request has passed before the server could begin with it.
-    #[error("the time that the client gives this request passed while it waited for its turn")]
+    /// The time that the client gives the request has passed. Nothing was changed.
+    #[error("the time that the client gives this request passed before there was an answer")]
     ClientTimeout,
     /// The connection broke while the body was arriving.
     #[error("the request body could not be read: {0}")]

@@ -90,6 +90,10 @@ pub(crate) mod direct {
     /// Requests of one connection that are carried out, or whose answers are not sent; further ones are not read.
     pub(crate) const REQUESTS_IN_FLIGHT: u32 = 64;
 
+    /// How long a large payload waits for memory. The frames behind it wait as long, so it is refused sooner than a body of
+    /// HTTP, for which no other request waits.
+    pub(crate) const PAYLOAD_WAIT: Duration = Duration::from_millis(250);
+
     /// Bytes of answers of one connection that its client has not read, beyond which no request is read.
     pub(crate) const UNREAD_BYTES: usize = 8 * 1024 * 1024;
 

@@ -15,6 +15,7 @@ pub(crate) mod record;
 pub(crate) mod routes;
 mod trust;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -185,17 +186,18 @@ impl Service {
         }
     }
 
-    /// Reserves memory for the body of a request, and checks that there is some for its answer. Operators must get in
-    /// while there is too much to do.
+    /// Reserves memory for the body of a request, and checks that there is some for its answer. Waits no longer than
+    /// `max_wait`, or the client. Operators must get in while there is too much to do.
     pub(crate) async fn find_room(
         &self,
-        admitted: &Admitted,
+        Admitted { route, pass, head }: &Admitted,
         body_bytes: usize,
-    ) -> Result<Option<Permit<'_>>, Busy> {
-        if admitted.head.is_for_operators() {
+        max_wait: Duration,
+    ) -> Result<Option<Permit<'_>>, Error> {
+        if head.is_for_operators() {
             return Ok(None);
         }
-        self.reserve(admitted.pass.tenant(), admitted.route.work(), body_bytes).await
+        within(head.remaining(), self.reserve(pass.tenant(), route.work(), body_bytes, max_wait)).await
     }
 
     /// Checks for memory for the answer of queued work, and reserves memory for a body that is large or may become so.
@@ -204,6 +206,7 @@ impl Service {
         tenant: Tenant,
         work: Option<Work>,
         body_bytes: usize,
+        max_wait: Duration,
     ) -> Result<Option<Permit<'_>>, Busy> {
         if let Some(work) = work {
             self.admission.check_memory(tenant, work)?;
@@ -211,7 +214,7 @@ impl Service {
         if body_bytes < COUNTED_BYTES {
             return Ok(None);
         }
-        Ok(Some(self.admission.receive(tenant, body_bytes).await?))
+        Ok(Some(self.admission.receive_within(tenant, body_bytes, max_wait).await?))
     }
 
     /// Runs a request whose body has arrived.
@@ -225,11 +228,11 @@ impl Service {
     ) -> Reply {
         let (tenant, version, is_operators) = (pass.tenant(), head.version(), head.is_for_operators());
         let work = route.work().filter(|_| !is_operators);
-        let remaining = head.remaining();
-        let query_timeout =
-            remaining.map_or(self.limits.query_timeout, |it| it.min(self.limits.query_timeout));
-        let connections = Arc::clone(&self.connections);
-        let context = RequestContext { hooks: Arc::clone(&self.hooks), query_timeout, connections };
+        let context = RequestContext {
+            hooks: Arc::clone(&self.hooks),
+            query_timeout: self.limits.query_timeout,
+            connections: Arc::clone(&self.connections),
+        };
         if let Err(refusal) = pass.check_body(&head.method, &body) {
             tell_refusal(record, &head, &refusal);
             return finish(Err(refusal.error), activity, None);
@@ -241,7 +244,9 @@ impl Service {
         if !call.body.is_empty() {
             record.restart();
         }
-        let mut result = match self.enter_within(remaining, tenant, work).await {
+        // What needs no permit is not limited.
+        let remaining = call.head.remaining().filter(|_| work.is_some());
+        let mut result = match within(remaining, self.enter(tenant, work)).await {
             Ok(_permit) => CatchPanic::new((route.run)(&call)).await.unwrap_or(Err(Error::Panicked)),
             Err(error) => Err(error),
         };
@@ -261,21 +266,6 @@ impl Service {
         let reply = finish(result, activity, call.place());
         record.keep(call);
         reply
-    }
-
-    /// Returns a permit to work, if one is needed, unless the client stops waiting before there is one.
-    async fn enter_within(
-        &self,
-        remaining: Option<Duration>,
-        tenant: Tenant,
-        work: Option<Work>,
-    ) -> Result<Option<Permit<'_>>, Error> {
-        let entering = self.enter(tenant, work);
-        match remaining.filter(|_| work.is_some()) {
-            Some(remaining) => timeout(remaining, entering).await.map_err(|_| Error::ClientTimeout)?,
-            None => entering.await,
-        }
-        .map_err(Error::from)
     }
 
     /// Returns a permit to work, if one is needed.
@@ -342,6 +332,18 @@ impl Service {
     }
 }
 
+/// Limits a wait to the time that the client waits for its answer.
+async fn within<T>(
+    remaining: Option<Duration>,
+    waiting: impl Future<Output = Result<T, Busy>>,
+) -> Result<T, Error> {
+    match remaining {
+        Some(remaining) => timeout(remaining, waiting).await.map_err(|_| Error::ClientTimeout)?,
+        None => waiting.await,
+    }
+    .map_err(Error::from)
+}
+
 /// Logs a refused request for operators. The line contains nothing of the credentials, and a client's text cannot begin
 /// another line.
 pub(crate) fn tell_refusal(record: &mut Record, head: &Head, refusal: &Refusal) {
@@ -354,7 +356,7 @@ pub(crate) fn tell_refusal(record: &mut Record, head: &Head, refusal: &Refusal) 
 
 #[cfg(test)]
 mod tests {
-    use std::future::{Future, poll_fn};
+    use std::future::poll_fn;
     use std::net::Ipv4Addr;
     use std::task::Poll;
 

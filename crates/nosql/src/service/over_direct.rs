@@ -30,7 +30,7 @@ use crate::message::request::{Channel, Verb};
 use crate::message::unread::Unread;
 use crate::protocol::error::Error;
 use crate::protocol::limits::direct::{
-    FRAME_BYTES, LINGER, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES, UNAUTHENTICATED_REFUSALS,
+    FRAME_BYTES, LINGER, PAYLOAD_WAIT, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES, UNAUTHENTICATED_REFUSALS,
     UNAUTHENTICATED_TIMEOUT, UNREAD_BYTES,
 };
 use crate::protocol::limits::{COUNTED_BYTES, DRAIN_BYTES, REQUEST_BYTES};
@@ -325,13 +325,13 @@ impl Connection {
     /// Carries out a request when there is memory for it.
     async fn carry_out(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, payload: Payload) {
         let activity = owed.activity();
-        let reply = match self.service.find_room(&admitted, payload.len()).await {
+        let reply = match self.service.find_room(&admitted, payload.len(), PAYLOAD_WAIT).await {
             Ok(_room) => {
                 // Without a payload the connection is broken, and there is no one to answer.
                 let Some(body) = payload.receive().await else { return };
                 self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
             }
-            Err(busy) => finish(Err(busy.into()), &activity, None),
+            Err(error) => finish(Err(error), &activity, None),
         };
         self.answer(owed, reply);
     }

@@ -4,6 +4,7 @@
 //! the server buffer anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Collected, Full};
@@ -130,9 +131,10 @@ impl Service {
         record: &mut Record,
     ) -> Response<Body> {
         let (limit, version) = (self.body_limit(&admitted), admitted.head.version());
-        let _room = match self.find_room(&admitted, announced_bytes(&body, limit)).await {
+        let announced = announced_bytes(&body, limit);
+        let _room = match self.find_room(&admitted, announced, Duration::MAX).await {
             Ok(room) => room,
-            Err(busy) => return refuse(&busy.into(), body, activity, version).await,
+            Err(error) => return refuse(&error, body, activity, version).await,
         };
         let reply = match self.read_body(body, limit).await {
             Ok(body) => self.run(admitted, body, activity, payer, record).await,
@@ -189,7 +191,8 @@ impl Service {
     ) -> Result<PageRoom<'_>, Busy> {
         if let Some(visitor) = visitor {
             payer.authenticate(visitor.tenant);
-            let room = self.reserve(visitor.tenant, visitor.work, announced_bytes(body, limit)).await?;
+            let announced = announced_bytes(body, limit);
+            let room = self.reserve(visitor.tenant, visitor.work, announced, Duration::MAX).await?;
             return Ok(PageRoom { _tenant: room, _unauthenticated: None });
         }
         let bytes = STREAM_BYTES + announced_bytes(body, limit);

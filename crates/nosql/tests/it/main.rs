@@ -20,6 +20,7 @@ mod direct_clients_that_leave;
 mod direct_memory;
 mod direct_replay;
 mod direct_strangers;
+mod direct_time;
 mod durations;
 mod evidence;
 mod forms;

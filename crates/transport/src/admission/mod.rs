@@ -192,7 +192,17 @@ impl Admission {
 
     /// Returns memory for an announced large body.
     pub async fn receive(&self, tenant: Tenant, bytes: usize) -> Result<Permit<'_>, Busy> {
-        let slot = self.bodies.enter(tenant, bytes.div_ceil(PIECE_BYTES)).await?;
+        self.receive_within(tenant, bytes, Duration::MAX).await
+    }
+
+    /// Returns memory as [`receive`](Self::receive) does, and waits for it for at most `limit`.
+    pub async fn receive_within(
+        &self,
+        tenant: Tenant,
+        bytes: usize,
+        limit: Duration,
+    ) -> Result<Permit<'_>, Busy> {
+        let slot = self.bodies.enter_within(tenant, bytes.div_ceil(PIECE_BYTES), limit).await?;
         Ok(Permit { _slot: slot, _page: None })
     }
 

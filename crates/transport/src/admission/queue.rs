@@ -110,12 +110,22 @@ impl WaitQueue {
 
     /// Takes this many units at once; returns an error if they do not become free in time.
     pub(super) async fn enter(&self, tenant: Tenant, units: usize) -> Result<Slot<'_>, Busy> {
+        self.enter_within(tenant, units, self.max_wait).await
+    }
+
+    /// Takes units as [`enter`](Self::enter) does, and waits for at most `limit`.
+    pub(super) async fn enter_within(
+        &self,
+        tenant: Tenant,
+        units: usize,
+        limit: Duration,
+    ) -> Result<Slot<'_>, Busy> {
         let (waiting, max_wait) = match self.begin(tenant, units, WAITING_MAX) {
             Begun::Entered(slot) => return Ok(slot),
             Begun::Full => return Err(self.shed(tenant)),
             Begun::Waits(waiting, max_wait) => (waiting, max_wait),
         };
-        match timeout(max_wait, waiting.granted()).await {
+        match timeout(max_wait.min(limit), waiting.granted()).await {
             Ok(Some(slot)) => Ok(slot),
             Ok(None) | Err(_) => Err(self.shed(tenant)),
         }
