@@ -37,6 +37,14 @@ pub(crate) fn container(engine: &Engine, database: &Database, name: &str) -> Res
     }
 }
 
+/// Returns the container whose items a path is about, if it exists.
+pub(crate) fn items_of(engine: &Engine, path: &ResourcePath) -> Option<Arc<Container>> {
+    if path.at(4) != "docs" {
+        return None;
+    }
+    container(engine, &*database(engine, path.at(1)).ok()?, path.at(3)).ok()
+}
+
 /// Returns whether every name in a path is the resource id of its target, each including those before it. For a missing
 /// target a resource id is enough: it gives access to nothing.
 pub(crate) fn are_resource_ids(engine: &Engine, path: &ResourcePath) -> Result<bool, Error> {

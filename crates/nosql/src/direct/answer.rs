@@ -42,7 +42,8 @@ pub(crate) struct Encoded {
     pub(crate) payload: Bytes,
 }
 
-/// Writes an answer. `master_lsn` is the number of what is in no range: the store's.
+/// Writes an answer. `master_lsn` is the number of what is in no range: the store's. Refusals of requests that were not
+/// authenticated have it as well: those of ranges would tell strangers which containers exist.
 pub(crate) fn encode(reply: Reply, echo: &Echo, master_lsn: u64, duration: Duration) -> Encoded {
     let charge = reply.charge();
     let (status, fields, body) = reply.into_parts();

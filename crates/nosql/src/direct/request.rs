@@ -23,7 +23,8 @@ pub(crate) fn head(frame: &RequestHead, tokens: &RequestTokens<'_>, channel: Cha
     }
     let Target { method, verb, path } = Target::of(resource, operation, tokens)?;
     let remaining = tokens.remaining_time_ms.map(|ms| Duration::from_millis(ms.into()));
-    Ok(Head::of_direct((method, verb), path, options(verb, tokens), channel, remaining))
+    let range = range_of_address(tokens).and_then(|range| range.parse().ok());
+    Ok(Head::of_direct((method, verb), path, options(verb, tokens), channel, remaining, range))
 }
 
 /// Returns the options that the tokens stand for.
@@ -39,7 +40,7 @@ fn options(verb: Verb, tokens: &RequestTokens<'_>) -> TypedOptions {
         (TextOption::PartitionKey, tokens.partition_key),
         (TextOption::SessionToken, tokens.session_token),
         (TextOption::IntendedRid, tokens.intended_collection_rid.or(tokens.collection_rid)),
-        (TextOption::RangeId, tokens.partition_key_range_id.or_else(|| range_of_address(verb, tokens))),
+        (TextOption::RangeId, tokens.partition_key_range_id.or_else(|| range_of_feed(verb, tokens))),
         (match_option, tokens.match_etag),
         (TextOption::Continuation, tokens.continuation),
         (TextOption::MaxItemCount, page_size.as_deref()),
@@ -73,11 +74,15 @@ fn options(verb: Verb, tokens: &RequestTokens<'_>) -> TypedOptions {
 
 /// Returns the range whose address a feed or a query was sent to, unless its partition key says where it belongs. Java
 /// reads the change feed of a range so, with no other token that names it.
-fn range_of_address<'a>(verb: Verb, tokens: &RequestTokens<'a>) -> Option<&'a str> {
+fn range_of_feed<'a>(verb: Verb, tokens: &RequestTokens<'a>) -> Option<&'a str> {
     let is_feed =
         matches!(verb, Verb::Get | Verb::ChangeFeed | Verb::Query) && tokens.document_name.is_none();
-    let path = tokens.replica_path.filter(|_| is_feed && tokens.partition_key.is_none())?;
-    let range = path.trim_start_matches('/').split('/').next()?;
+    range_of_address(tokens).filter(|_| is_feed && tokens.partition_key.is_none())
+}
+
+/// Returns the range in the path of an address; that of databases and containers has none.
+fn range_of_address<'a>(tokens: &RequestTokens<'a>) -> Option<&'a str> {
+    let range = tokens.replica_path?.trim_start_matches('/').split('/').next()?;
     Some(range).filter(|range| !range.is_empty() && range.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

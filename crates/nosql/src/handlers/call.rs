@@ -41,9 +41,8 @@ pub(crate) struct RequestContext {
 }
 
 impl Call {
-    pub(crate) fn new(pass: Pass, head: Head, body: Bytes, context: RequestContext) -> Result<Self, Error> {
-        head.check_form()?;
-        Ok(Self { pass, head, body, container: OnceLock::new(), range: OnceLock::new(), context })
+    pub(crate) fn new(pass: Pass, head: Head, body: Bytes, context: RequestContext) -> Self {
+        Self { pass, head, body, container: OnceLock::new(), range: OnceLock::new(), context }
     }
 
     /// Returns the hooks of the admin API.
@@ -164,24 +163,7 @@ impl Call {
 
     /// Returns the scope of a query or listing in the container.
     pub(crate) fn scope(&self, container: &Container) -> Result<Scope, Error> {
-        let mut key = self.head.partition_key()?;
-        if let Some(none) = key.take_if(|key| key.is_empty()) {
-            check_whole(container, &none)?;
-            // A container without a key may have been given items with one since.
-            key = Some(none.complete(&container.definition.partition_key).unwrap_or_else(|none| none));
-        }
-        let mut range = self.head.effective_range()?;
-        if let Some(id) = self.head.range_id() {
-            let partition = container.partitions.iter().find(|partition| partition.index.to_string() == id);
-            let partition = partition.ok_or_else(|| Error::RangeGone(id.to_owned()))?;
-            if container.partitions.len() > 1 {
-                range = Some(match range {
-                    Some(range) => range.intersect(&partition.range),
-                    None => partition.range.clone(),
-                });
-            }
-        }
-        Ok(Scope { key, range })
+        scope(&self.head, container)
     }
 
     /// Records the range of a write whose partition key is only in its body.
@@ -189,19 +171,52 @@ impl Call {
         let _ = self.range.set(range);
     }
 
-    /// Returns the place of an error of this request, if it got as far as a container and names one of its ranges: by
-    /// the range's id, a range of effective keys, or a partition key. A client that finds another range there than it
-    /// requested considers its own list of ranges outdated.
+    /// Returns the place of an error of this request, if it got as far as a container.
     pub(crate) fn place(&self) -> Option<Place<'_>> {
-        let container = self.container.get()?;
-        let named = || {
-            let scope = self.scope(container).ok()?;
-            let is_one = scope.key.is_some() || scope.range.is_some() || container.partitions.len() == 1;
-            is_one.then(|| first_range(container, &scope))
-        };
-        let range = self.range.get().copied().or_else(named)?;
-        Some(Place { container, range: container.partitions.get(range)?.range_lsn(), item: None })
+        place(&self.head, self.container.get()?, self.range.get().copied())
     }
+
+    /// Looks up the container for the place of an error, for a request that is refused before its handler begins.
+    pub(crate) fn look_up_container(&self) {
+        if let Some(container) = names::items_of(self.engine(), &self.head.path) {
+            let _ = self.container.set(container);
+        }
+    }
+}
+
+/// Returns the place of an error in a container, if the request names one of its ranges: by the range's id, a range of
+/// effective keys, a partition key, or the address that it was sent to. A client that finds another range there than it
+/// requested considers its own list of ranges outdated.
+pub(crate) fn place<'a>(head: &Head, container: &'a Container, range: Option<usize>) -> Option<Place<'a>> {
+    let named = || {
+        let scope = scope(head, container).ok()?;
+        let is_one = scope.key.is_some() || scope.range.is_some() || container.partitions.len() == 1;
+        is_one.then(|| first_range(container, &scope))
+    };
+    let range = range.or_else(named).or_else(|| head.addressed_range())?;
+    Some(Place { container, range: container.partitions.get(range)?.range_lsn(), item: None })
+}
+
+/// Returns the scope of a query or listing in a container.
+fn scope(head: &Head, container: &Container) -> Result<Scope, Error> {
+    let mut key = head.partition_key()?;
+    if let Some(none) = key.take_if(|key| key.is_empty()) {
+        check_whole(container, &none)?;
+        // A container without a key may have been given items with one since.
+        key = Some(none.complete(&container.definition.partition_key).unwrap_or_else(|none| none));
+    }
+    let mut range = head.effective_range()?;
+    if let Some(id) = head.range_id() {
+        let partition = container.partitions.iter().find(|partition| partition.index.to_string() == id);
+        let partition = partition.ok_or_else(|| Error::RangeGone(id.to_owned()))?;
+        if container.partitions.len() > 1 {
+            range = Some(match range {
+                Some(range) => range.intersect(&partition.range),
+                None => partition.range.clone(),
+            });
+        }
+    }
+    Ok(Scope { key, range })
 }
 
 /// Signals work on another thread that its request has ended: answered, or abandoned by its client.

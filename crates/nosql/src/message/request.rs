@@ -79,7 +79,7 @@ pub(crate) struct Head {
 #[derive(Debug)]
 enum Carrier {
     Http { uri: Uri, version: Version },
-    Direct { verb: Verb, deadline: Option<Instant> },
+    Direct { verb: Verb, deadline: Option<Instant>, range: Option<usize> },
 }
 
 impl Head {
@@ -101,9 +101,10 @@ impl Head {
         options: TypedOptions,
         channel: Channel,
         remaining: Option<Duration>,
+        range: Option<usize>,
     ) -> Head {
         let deadline = remaining.map(|remaining| Instant::now() + remaining);
-        let (carrier, options) = (Carrier::Direct { verb, deadline }, Options::Typed(options));
+        let (carrier, options) = (Carrier::Direct { verb, deadline, range }, Options::Typed(options));
         Head { method, path, channel: Some(channel), carrier, options }
     }
 
@@ -112,6 +113,14 @@ impl Head {
         match self.carrier {
             Carrier::Http { .. } => None,
             Carrier::Direct { deadline, .. } => deadline.map(|at| at.duration_since(Instant::now())),
+        }
+    }
+
+    /// Returns the range whose address the request was sent to, if it was sent to one.
+    pub(crate) fn addressed_range(&self) -> Option<usize> {
+        match self.carrier {
+            Carrier::Http { .. } => None,
+            Carrier::Direct { range, .. } => range,
         }
     }
 

@@ -32,9 +32,9 @@ use self::direct_mode::{DirectMode, DirectSettings};
 use self::metrics::Reader;
 use self::pages::Pages;
 use crate::admin;
-use crate::auth::{Gate, Pass, Refusal, WallSeconds, tenant};
+use crate::auth::{Gate, Pass, Refusal, WallSeconds, names, tenant};
 use crate::handlers::admin_hooks::AdminHooks;
-use crate::handlers::call::{Call, RequestContext};
+use crate::handlers::call::{Call, RequestContext, place};
 use crate::handlers::route::Route;
 use crate::http::host_check::AllowedHosts;
 use crate::message::connections::Connections;
@@ -235,12 +235,12 @@ impl Service {
         };
         if let Err(refusal) = pass.check_body(&head.method, &body) {
             tell_refusal(record, &head, &refusal);
-            return finish(Err(refusal.error), activity, None);
+            return self.refuse(&head, refusal.error, activity);
         }
-        let call = match Call::new(pass, head, body, context) {
-            Ok(call) => call,
-            Err(error) => return finish(Err(error), activity, None),
-        };
+        if let Err(error) = head.check_form() {
+            return self.refuse(&head, error, activity);
+        }
+        let call = Call::new(pass, head, body, context);
         if !call.body.is_empty() {
             record.restart();
         }
@@ -248,7 +248,10 @@ impl Service {
         let remaining = call.head.remaining().filter(|_| work.is_some());
         let mut result = match within(remaining, self.enter(tenant, work)).await {
             Ok(_permit) => CatchPanic::new((route.run)(&call)).await.unwrap_or(Err(Error::Panicked)),
-            Err(error) => Err(error),
+            Err(error) => {
+                call.look_up_container();
+                Err(error)
+            }
         };
         // The size of a read is known only afterwards. It has changed nothing.
         if let Ok(reply) = &result
@@ -266,6 +269,13 @@ impl Service {
         let reply = finish(result, activity, call.place());
         record.keep(call);
         reply
+    }
+
+    /// Returns the answer to an admitted request that is refused before it runs. It names the range that the request does.
+    pub(crate) fn refuse(&self, head: &Head, error: Error, activity: &str) -> Reply {
+        let container = names::items_of(self.gate.engine(), &head.path);
+        let place = container.as_deref().and_then(|container| place(head, container, None));
+        finish(Err(error), activity, place)
     }
 
     /// Returns a permit to work, if one is needed.

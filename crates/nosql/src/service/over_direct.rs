@@ -25,7 +25,7 @@ use crate::direct::payload::Payload;
 use crate::direct::request;
 use crate::direct::working::Working;
 use crate::message::payer::Payer;
-use crate::message::reply::{Reply, finish, refusal};
+use crate::message::reply::{Reply, refusal};
 use crate::message::request::{Channel, Verb};
 use crate::message::unread::Unread;
 use crate::protocol::error::Error;
@@ -229,7 +229,7 @@ impl Connection {
             if has_payload { self.in_time(incoming.payload_length(DRAIN_BYTES)).await? } else { 0 };
         match decision {
             Decision::CarryOut(admitted) if payload_bytes > self.service.body_limit(&admitted) => {
-                let reply = finish(Err(Error::BodyTooLarge), &owed.activity(), None);
+                let reply = self.service.refuse(&admitted.head, Error::BodyTooLarge, &owed.activity());
                 self.answer(owed, reply);
             }
             Decision::Answer(reply) => self.answer(owed, reply),
@@ -331,7 +331,7 @@ impl Connection {
                 let Some(body) = payload.receive().await else { return };
                 self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
             }
-            Err(error) => finish(Err(error), &activity, None),
+            Err(error) => self.service.refuse(&admitted.head, error, &activity),
         };
         self.answer(owed, reply);
     }

@@ -17,6 +17,7 @@ mod corpus;
 mod countings;
 mod direct;
 mod direct_clients_that_leave;
+mod direct_lsns;
 mod direct_memory;
 mod direct_replay;
 mod direct_strangers;
