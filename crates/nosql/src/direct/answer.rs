@@ -80,13 +80,30 @@ fn write(status: StatusCode, activity_id: ActivityId, tokens: &AnswerTokens<'_>,
 /// Answers in place of an answer with a text that no token can hold, such as a continuation of more than 64 KiB.
 fn too_long_answer(answer: &Answer<'_>, too_long: &rntbd::TooLong) -> Encoded {
     tracing::error!("an answer does not fit into a frame: {too_long}");
-    let AnswerTokens { transport_request_id, lsn, local_lsn, .. } = answer.tokens;
-    let tokens = AnswerTokens { transport_request_id, lsn, local_lsn, ..AnswerTokens::default() };
+    let tokens = numbers(&answer.tokens);
     let body = format!(r#"{{"code":"InternalServerError","message":"{too_long}"}}"#);
     let mut frame = Vec::new();
     let fitting = Answer { status: 500, activity_id: answer.activity_id, tokens };
     fitting.encode(Some(body.as_bytes()), &mut frame).expect("all of it is short");
     Encoded { frame: frame.into(), payload: Bytes::new() }
+}
+
+/// Returns the tokens that every answer has, all of which fit.
+fn numbers(tokens: &AnswerTokens<'_>) -> AnswerTokens<'static> {
+    AnswerTokens {
+        transport_request_id: tokens.transport_request_id,
+        lsn: tokens.lsn,
+        local_lsn: tokens.local_lsn,
+        quorum_acked_lsn: tokens.quorum_acked_lsn,
+        quorum_acked_local_lsn: tokens.quorum_acked_local_lsn,
+        global_committed_lsn: tokens.global_committed_lsn,
+        number_of_read_regions: tokens.number_of_read_regions,
+        current_write_quorum: tokens.current_write_quorum,
+        current_replica_set_size: tokens.current_replica_set_size,
+        request_charge: tokens.request_charge,
+        request_duration_ms: tokens.request_duration_ms,
+        ..AnswerTokens::default()
+    }
 }
 
 /// Returns the tokens of an answer's fields.
@@ -157,4 +174,37 @@ fn small(value: &FieldValue) -> Option<u32> {
 
 fn text(fields: &Fields, field: Field) -> Option<&str> {
     fields.iter().find(|(present, _)| *present == field).and_then(|(_, value)| value.as_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::Charge;
+    use rntbd::HEAD_BYTES;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_in_place_of_one_that_fits_into_no_frame_has_all_numbers() {
+        let echo = Echo {
+            activity_id: ActivityId([7; 16]),
+            transport_request_id: Some(9),
+            method: Some(Method::POST),
+        };
+        let reply = |continuation: String| {
+            let reply = Reply::json(StatusCode::OK, "{}").charged(Charge(250)).number(Field::Lsn, 5);
+            encode(reply.with(Field::Continuation, continuation), &echo, 8, Duration::from_millis(3))
+        };
+        let (fitting, too_long) = (reply("x".repeat(65_535)), reply("x".repeat(65_536)));
+        let [fitting, too_long] = [&fitting, &too_long].map(|encoded| {
+            let head = rntbd::AnswerHead::parse(&encoded.frame, 1 << 20).unwrap().unwrap();
+            let tokens = AnswerTokens::decode(&encoded.frame[HEAD_BYTES..head.frame_bytes]).unwrap();
+            (head.status, tokens)
+        });
+        assert_eq!((fitting.0, too_long.0), (200, 500));
+        let expected = AnswerTokens { continuation: None, ..fitting.1 };
+        assert_eq!(too_long.1, expected);
+        assert_eq!((expected.request_charge, expected.lsn), (Some(2.5), Some(5)));
+        let all = [expected.current_write_quorum, expected.current_replica_set_size];
+        assert_eq!((all, expected.number_of_read_regions), ([Some(2), Some(1)], Some(0)));
+    }
 }
