@@ -31,6 +31,8 @@ const COPIED_BYTES: usize = 4096;
 pub(crate) struct Echo {
     pub(crate) activity_id: ActivityId,
     pub(crate) transport_request_id: Option<u32>,
+    /// The id of what the client does, of which the request is a part.
+    pub(crate) correlated_activity_id: Option<ActivityId>,
     /// The method, which decides whether the answer has a payload.
     pub(crate) method: Option<Method>,
 }
@@ -51,6 +53,7 @@ pub(crate) fn encode(reply: Reply, echo: &Echo, master_lsn: u64, duration: Durat
     let owner = text(&fields, Field::OwnerPath).map(|path| percent_decode_str(path).decode_utf8_lossy());
     let mut tokens = tokens(&fields, owner.as_ref(), master_lsn);
     tokens.transport_request_id = echo.transport_request_id;
+    tokens.correlated_activity_id = echo.correlated_activity_id;
     tokens.request_charge = Some(charge.0 as f64 / 100.0);
     tokens.request_duration_ms = Some(duration.as_secs_f64() * 1000.0);
     let status = match tokens.substatus.map(u64::from) {
@@ -102,6 +105,7 @@ fn numbers(tokens: &AnswerTokens<'_>) -> AnswerTokens<'static> {
         current_replica_set_size: tokens.current_replica_set_size,
         request_charge: tokens.request_charge,
         request_duration_ms: tokens.request_duration_ms,
+        correlated_activity_id: tokens.correlated_activity_id,
         ..AnswerTokens::default()
     }
 }
@@ -188,6 +192,7 @@ mod tests {
         let echo = Echo {
             activity_id: ActivityId([7; 16]),
             transport_request_id: Some(9),
+            correlated_activity_id: Some(ActivityId([8; 16])),
             method: Some(Method::POST),
         };
         let reply = |continuation: String| {

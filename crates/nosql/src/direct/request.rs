@@ -11,8 +11,16 @@ use crate::message::options::{Flag, TextOption, TypedOptions};
 use crate::message::request::{Channel, Head, Verb};
 use crate::protocol::error::Error;
 
-/// Reads the head of a request.
-pub(crate) fn head(frame: &RequestHead, tokens: &RequestTokens<'_>, channel: Channel) -> Result<Head, Error> {
+/// The bits of the serialization formats that a client may support.
+const FORMAT_BITS: u8 = 0b111;
+
+/// Reads the head of a request on a connection whose context request named this version of the API.
+pub(crate) fn head(
+    frame: &RequestHead,
+    tokens: &RequestTokens<'_>,
+    version: Option<&str>,
+    channel: Channel,
+) -> Result<Head, Error> {
     let refused = |refusal: rntbd::Refusal| Error::BadRequest(refusal.to_string());
     let resource = frame.resource_type().map_err(refused)?;
     let operation = frame.operation_type().map_err(refused)?;
@@ -21,28 +29,39 @@ pub(crate) fn head(frame: &RequestHead, tokens: &RequestTokens<'_>, channel: Cha
             "the token 0059 (timeToLiveInSeconds) is not supported, it is {seconds}; set 'ttl' in the item"
         )));
     }
+    if let Some(bits) = tokens.supported_serialization_formats.filter(|bits| bits & !FORMAT_BITS != 0) {
+        return Err(Error::BadRequest(format!(
+            "the token 00c4 (supportedSerializationFormats) names formats that do not exist, it is {bits}"
+        )));
+    }
     let Target { method, verb, path } = Target::of(resource, operation, tokens)?;
     let remaining = tokens.remaining_time_ms.map(|ms| Duration::from_millis(ms.into()));
     let range = range_of_address(tokens).and_then(|range| range.parse().ok());
-    Ok(Head::of_direct((method, verb), path, options(verb, tokens), channel, remaining, range))
+    Ok(Head::of_direct((method, verb), path, options(verb, tokens, version), channel, remaining, range))
 }
 
-/// Returns the options that the tokens stand for.
-fn options(verb: Verb, tokens: &RequestTokens<'_>) -> TypedOptions {
+/// Returns the options that the tokens stand for. These have no effect in a single store that answers with JSON text, and are
+/// taken: enableScanInQuery, isBatchOrdered, priorityLevel, optimisticDirectExecute, throughputBucket, targetLsn,
+/// targetGlobalCommittedLsn, contentSerializationFormat.
+fn options(verb: Verb, tokens: &RequestTokens<'_>, version: Option<&str>) -> TypedOptions {
     let mut options = TypedOptions::default();
     let page_size = tokens.page_size.map(|size| size.to_string());
+    let continuation_limit = tokens.continuation_limit_kib.map(|limit| limit.to_string());
+    let own_version = tokens.client_version.filter(|version| !version.is_empty());
     let is_read = matches!(verb, Verb::Get | Verb::ChangeFeed);
     let match_option = if is_read { TextOption::IfNoneMatch } else { TextOption::IfMatch };
     let minimal = tokens.return_preference == Some(ReturnPreference::Minimal);
     for (option, text) in [
         (TextOption::Authorization, tokens.authorization),
         (TextOption::MsDate, tokens.date),
+        (TextOption::ApiVersion, own_version.or(version)),
         (TextOption::PartitionKey, tokens.partition_key),
         (TextOption::SessionToken, tokens.session_token),
         (TextOption::IntendedRid, tokens.intended_collection_rid.or(tokens.collection_rid)),
         (TextOption::RangeId, tokens.partition_key_range_id.or_else(|| range_of_feed(verb, tokens))),
         (match_option, tokens.match_etag),
         (TextOption::Continuation, tokens.continuation),
+        (TextOption::ContinuationLimit, continuation_limit.as_deref()),
         (TextOption::MaxItemCount, page_size.as_deref()),
         (TextOption::AIm, tokens.a_im),
         (TextOption::IfModifiedSince, tokens.if_modified_since),
@@ -110,7 +129,7 @@ mod tests {
             document_name: Some("i"),
             ..*tokens
         };
-        head(&frame, &names, Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true })
+        head(&frame, &names, Some("2020-07-15"), Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true })
     }
 
     fn of_item(operation: OperationType, tokens: &RequestTokens<'_>) -> Head {
@@ -176,7 +195,7 @@ mod tests {
             };
             let names = RequestTokens { database_name: Some("d"), collection_name: Some("c"), ..*tokens };
             let channel = Channel { peer: ([127, 0, 0, 1], 1).into(), secure: true };
-            head(&frame, &names, channel).unwrap().range_id().map(str::to_owned)
+            head(&frame, &names, None, channel).unwrap().range_id().map(str::to_owned)
         };
         assert_eq!(of(OperationType::ReadFeed, &feed).as_deref(), Some("3"));
         assert_eq!(of(OperationType::Query, &feed).as_deref(), Some("3"));
@@ -191,6 +210,31 @@ mod tests {
                 None,
                 "{path}"
             );
+        }
+    }
+
+    #[test]
+    fn a_form_that_does_not_exist_is_refused_by_name() {
+        let check = |tokens: &RequestTokens<'_>| {
+            let head = read(ResourceType::Document, OperationType::Read, tokens)?;
+            head.check_form()
+        };
+        let good = RequestTokens {
+            client_version: Some("2018-09-17"),
+            continuation_limit_kib: Some(1),
+            supported_serialization_formats: Some(FORMAT_BITS),
+            ..RequestTokens::default()
+        };
+        for tokens in [good, RequestTokens { client_version: Some(""), ..good }] {
+            check(&tokens).unwrap();
+        }
+        for (tokens, part) in [
+            (RequestTokens { client_version: Some("1"), ..good }, "'x-ms-version'"),
+            (RequestTokens { continuation_limit_kib: Some(0), ..good }, "continuationtokenlimitinkb'"),
+            (RequestTokens { supported_serialization_formats: Some(9), ..good }, "00c4"),
+        ] {
+            let error = check(&tokens).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
         }
     }
 

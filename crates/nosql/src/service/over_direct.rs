@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ use crate::message::request::{Channel, Verb};
 use crate::message::unread::Unread;
 use crate::protocol::error::Error;
 use crate::protocol::limits::direct::{
-    FRAME_BYTES, LINGER, PAYLOAD_WAIT, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES, UNAUTHENTICATED_REFUSALS,
-    UNAUTHENTICATED_TIMEOUT, UNREAD_BYTES,
+    FRAME_BYTES, LINGER, PAYLOAD_WAIT, QUIET, REQUESTS_IN_FLIGHT, UNAUTHENTICATED_FRAME_BYTES,
+    UNAUTHENTICATED_REFUSALS, UNAUTHENTICATED_TIMEOUT, UNREAD_BYTES,
 };
 use crate::protocol::limits::{COUNTED_BYTES, DRAIN_BYTES, REQUEST_BYTES};
 use crate::service::record::Record;
@@ -60,6 +60,7 @@ pub(crate) async fn serve(
         turns: Arc::new(Semaphore::new(REQUESTS_IN_FLIGHT as usize)),
         sent: Arc::default(),
         answers: Answers::default(),
+        api_version: OnceLock::new(),
         stopped: stopped.clone(),
         last_arrival: Mutex::new(Instant::now()),
     });
@@ -101,6 +102,8 @@ struct Connection {
     /// Signals that something was sent.
     sent: Arc<Notify>,
     answers: Answers,
+    /// The version of the protocol that the client speaks, if it said so in its context request.
+    api_version: OnceLock<Box<str>>,
     stopped: watch::Receiver<bool>,
     last_arrival: Mutex<Instant>,
 }
@@ -153,8 +156,12 @@ impl Connection {
         writer: &mut Writer,
     ) -> Result<(), Ended> {
         let Frame { head, tokens } = incoming.frame(UNAUTHENTICATED_FRAME_BYTES).await?;
-        if !head.is_context() || ContextRequest::decode(&tokens).is_err() {
+        let context = ContextRequest::decode(&tokens).ok().filter(|_| head.is_context());
+        let Some(context) = context else {
             return Err(Ended::Unexpected("it does not begin with a context request"));
+        };
+        if let Some(version) = context.client_version {
+            let _ = self.api_version.set(version.into());
         }
         self.service.direct().trust.context_came(self.channel.peer.ip());
         let answer = ContextAnswer {
@@ -268,7 +275,12 @@ impl Connection {
 
     fn owed(&self, frame: &Frame, turn: OwnedSemaphorePermit, held: Option<Held>) -> Owed {
         Owed {
-            echo: Echo { activity_id: frame.head.activity_id, transport_request_id: None, method: None },
+            echo: Echo {
+                activity_id: frame.head.activity_id,
+                transport_request_id: None,
+                correlated_activity_id: None,
+                method: None,
+            },
             record: Record::new(&self.service.traffic),
             payer: Payer::new(Some(Arc::clone(&self.peer))),
             turn,
@@ -291,6 +303,7 @@ impl Connection {
             }
         };
         owed.echo.transport_request_id = tokens.transport_request_id;
+        owed.echo.correlated_activity_id = tokens.correlated_activity_id;
         let decision = if *self.stopped.borrow() {
             // Nothing was done, so clients may ask another server, or this one when it is back.
             Decision::Answer(Reply::empty(StatusCode::GONE))
@@ -306,7 +319,8 @@ impl Connection {
     }
 
     fn admit(&self, frame: &Frame, tokens: &RequestTokens<'_>, owed: &mut Owed) -> Result<Admitted, Error> {
-        let mut head = request::head(&frame.head, tokens, self.channel)?;
+        let mut head =
+            request::head(&frame.head, tokens, self.api_version.get().map(|it| &**it), self.channel)?;
         owed.echo.method = Some(head.method.clone());
         match self.service.admit(&mut head, &mut owed.record) {
             Ok((route, pass)) => {

@@ -10,7 +10,10 @@ use nosql::{Limits, Service};
 use rntbd::OperationType::{
     Batch, Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, Upsert,
 };
-use rntbd::{ConsistencyLevel, OperationType, RequestTokens, ResourceType};
+use rntbd::{
+    ActivityId, ConsistencyLevel, ContextRequest, OperationType, PriorityLevel, RequestTokens, ResourceType,
+    SerializationFormat,
+};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use transport::{Admission, Bounds, Work};
@@ -292,6 +295,56 @@ async fn a_request_that_makes_no_sense_is_refused_and_those_after_it_are_in_step
     let refused = client.receiver.reply_to(number).await.unwrap().expect_status(400);
     assert!(refused.text().contains("pageSize"), "{}", refused.text());
     expect(&mut client, &read(&path), 200).await;
+}
+
+#[tokio::test]
+async fn options_without_effect_are_taken_and_the_correlated_id_comes_back() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.connect().await;
+    expect(&mut client, &create(&body("1", "")), 201).await;
+    let id = ActivityId([7; 16]);
+    let query = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT VALUE c.id FROM c"}"#);
+    let query = query.with(|tokens| {
+        tokens.enable_scan_in_query = Some(false);
+        tokens.is_batch_ordered = Some(false);
+        tokens.priority_level = Some(PriorityLevel::Low);
+        tokens.optimistic_direct_execute = Some(true);
+        tokens.throughput_bucket = Some(5);
+        tokens.target_lsn = Some(i64::MAX);
+        tokens.target_global_committed_lsn = Some(i64::MAX);
+        tokens.content_serialization_format = Some(SerializationFormat::CosmosBinary);
+        tokens.supported_serialization_formats = Some(3);
+        tokens.continuation_limit_kib = Some(1);
+        tokens.correlated_activity_id = Some(id);
+    });
+    let found = expect(&mut client, &query, 200).await;
+    assert!(found.text().contains(r#"["1"]"#), "{}", found.text());
+    assert_eq!(found.tokens().correlated_activity_id, Some(id));
+    let path = item("none");
+    let missing = read(&path).with(|tokens| tokens.correlated_activity_id = Some(id));
+    assert_eq!(expect(&mut client, &missing, 404).await.tokens().correlated_activity_id, Some(id));
+}
+
+#[tokio::test]
+async fn the_version_of_the_connection_is_that_of_its_requests() {
+    let fixture = Fixture::start().await;
+    let path = item("1");
+    for (version, status) in [("2018-12-31", 404), ("1", 400)] {
+        let reached = TlsClient::reach(fixture.server.address, &fixture.connector, account());
+        let mut client = reached.await.unwrap();
+        let context = ContextRequest {
+            protocol_version: Some(1),
+            client_version: Some(version),
+            ..ContextRequest::default()
+        };
+        let mut bytes = Vec::new();
+        context.encode(ActivityId::default(), &mut bytes).unwrap();
+        client.sender.write(&bytes).await.unwrap();
+        assert_eq!(client.receiver.greeting().await.unwrap().status, 200);
+        expect(&mut client, &read(&path), status).await;
+        let own = read(&path).with(|tokens| tokens.client_version = Some("2020-07-15"));
+        expect(&mut client, &own, 404).await;
+    }
 }
 
 #[tokio::test]
