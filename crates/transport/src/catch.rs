@@ -7,24 +7,24 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Polls `inner`; a panic ends it with the panic's payload.
-pub struct CatchPanic<'a, T> {
-    inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
+pub struct CatchPanic<F> {
+    inner: F,
 }
 
-impl<'a, T> CatchPanic<'a, T> {
+impl<F: Future + Unpin> CatchPanic<F> {
     /// Wraps a future.
-    pub fn new(inner: Pin<Box<dyn Future<Output = T> + Send + 'a>>) -> Self {
+    pub fn new(inner: F) -> Self {
         Self { inner }
     }
 }
 
-impl<T> Future for CatchPanic<'_, T> {
-    type Output = Result<T, Box<dyn Any + Send>>;
+impl<F: Future + Unpin> Future for CatchPanic<F> {
+    type Output = Result<F::Output, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // A handler that panicked is never polled again; its shared state is protected by the engine, whose transactions
         // survive a panic.
-        match catch_unwind(AssertUnwindSafe(|| self.inner.as_mut().poll(context))) {
+        match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut self.inner).poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(payload) => Poll::Ready(Err(payload)),

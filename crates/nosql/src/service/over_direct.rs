@@ -16,7 +16,7 @@ use rntbd::{ContextAnswer, ContextRequest, RequestTokens, ResourceType};
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
-use transport::{CutOff, Held, Peer, Secure, Writer};
+use transport::{CatchPanic, CutOff, Held, Peer, Secure, Writer};
 
 use crate::direct::answer::{self, Echo};
 use crate::direct::incoming::{Ended, Frame, Incoming};
@@ -25,7 +25,7 @@ use crate::direct::payload::Payload;
 use crate::direct::request;
 use crate::direct::working::Working;
 use crate::message::payer::Payer;
-use crate::message::reply::{Reply, refusal};
+use crate::message::reply::{Reply, finish, refusal};
 use crate::message::request::{Channel, Verb};
 use crate::message::unread::Unread;
 use crate::protocol::error::Error;
@@ -336,18 +336,30 @@ impl Connection {
         }
     }
 
-    /// Carries out a request when there is memory for it.
+    /// Carries out a request and sends its answer, whatever happens.
     async fn carry_out(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, payload: Payload) {
         let activity = owed.activity();
-        let reply = match self.service.find_room(&admitted, payload.len(), PAYLOAD_WAIT).await {
-            Ok(_room) => {
-                // Without a payload the connection is broken, and there is no one to answer.
-                let Some(body) = payload.receive().await else { return };
-                self.service.run(*admitted, body, &activity, &mut owed.payer, &mut owed.record).await
-            }
-            Err(error) => self.service.refuse(&admitted.head, error, &activity),
-        };
+        let reply = CatchPanic::new(pin!(self.reply(admitted, payload, &activity, &mut owed))).await;
+        let reply = reply.unwrap_or_else(|_| finish(Err(Error::Panicked), &activity, None));
         self.answer(owed, reply);
+    }
+
+    /// Returns the answer to a request, for which there may be no memory.
+    async fn reply(
+        &self,
+        admitted: Box<Admitted>,
+        payload: Payload,
+        activity: &str,
+        Owed { payer, record, .. }: &mut Owed,
+    ) -> Reply {
+        let _room = match self.service.find_room(&admitted, payload.len(), PAYLOAD_WAIT).await {
+            Ok(room) => room,
+            Err(error) => return self.service.refuse(&admitted.head, error, activity),
+        };
+        match payload.receive().await {
+            Some(body) => self.service.run(*admitted, body, activity, payer, record).await,
+            None => self.service.refuse(&admitted.head, Error::BodyTimeout, activity),
+        }
     }
 
     /// Carries out work at once as far as it goes; what must wait goes on in a task. Most reads never wait.
@@ -361,7 +373,10 @@ impl Connection {
         if poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await {
             let connection = Arc::clone(self);
             working.spawn(verb, async move {
-                work.await;
+                // An answer that cannot be sent would be waited for.
+                if CatchPanic::new(work).await.is_err() {
+                    connection.peer.close();
+                }
                 connection.answers.wake();
             });
         }

@@ -37,7 +37,7 @@ pub(crate) struct Server {
     pub(crate) archive: Arc<MemoryArchive>,
     /// The account's keys, of which `KEY` is the primary one.
     pub(crate) keys: Keyring,
-    /// What the audit log has.
+    /// What the audit log has, unless the server was given another one.
     pub(crate) audit: Arc<MemoryAuditSink>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -56,9 +56,15 @@ impl Server {
         Server::with(Limits::default(), false, |service| service).await
     }
 
-    /// A server that also speaks TLS.
-    pub(crate) async fn with_tls(limits: Limits, tls: Tls, more: impl FnOnce(Service) -> Service) -> Server {
-        Server::with(limits, true, |service| more(service.with_tls(tls))).await
+    /// A server that also speaks TLS, whose metrics go to a registry, and audit events, too, if it has a log.
+    pub(crate) async fn with_tls(
+        limits: Limits,
+        tls: Tls,
+        registry: Registry,
+        more: impl FnOnce(Service) -> Service,
+    ) -> Server {
+        let more = |service: Service| more(service.with_tls(tls));
+        Server::over(Options::default(), limits, true, registry, more).await
     }
 
     /// A server that does only so much at once.
@@ -73,7 +79,8 @@ impl Server {
 
     /// A server that does only so much at once, over an engine with such options.
     pub(crate) async fn with_admission_and_options(admission: Arc<Admission>, options: Options) -> Server {
-        Server::over(options, Limits::default(), true, |service| service.with_admission(admission)).await
+        let more = |service: Service| service.with_admission(admission);
+        Server::over(options, Limits::default(), true, Registry::default(), more).await
     }
 
     /// A server that does only so much at once, with such pages.
@@ -86,13 +93,14 @@ impl Server {
     }
 
     async fn with(limits: Limits, test_clock: bool, more: impl FnOnce(Service) -> Service) -> Server {
-        Server::over(Options::default(), limits, test_clock, more).await
+        Server::over(Options::default(), limits, test_clock, Registry::default(), more).await
     }
 
     async fn over(
         options: Options,
         limits: Limits,
         test_clock: bool,
+        registry: Registry,
         more: impl FnOnce(Service) -> Service,
     ) -> Server {
         let engine_options = options;
@@ -109,7 +117,9 @@ impl Server {
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
         let keys = Keyring::of(Key::parse(KEY).unwrap());
         let audit = Arc::<MemoryAuditSink>::default();
-        let registry = Arc::new(Registry::default().with_audit(Arc::clone(&audit) as _));
+        let has_log = registry.audit().is_some();
+        let registry = if has_log { registry } else { registry.with_audit(Arc::clone(&audit) as _) };
+        let registry = Arc::new(registry);
         let service = Service::new(Arc::clone(&engine), keys.clone(), wall, limits, registry);
         let service = Arc::new(more(service));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

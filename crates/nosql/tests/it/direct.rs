@@ -14,6 +14,7 @@ use rntbd::{
     ActivityId, ConsistencyLevel, ContextRequest, OperationType, PriorityLevel, RequestTokens, ResourceType,
     SerializationFormat,
 };
+use telemetry::Registry;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use transport::{Admission, Bounds, Work};
@@ -47,6 +48,13 @@ impl Fixture {
     /// A server that is limited or changed.
     pub(crate) async fn made(limits: Limits, more: impl FnOnce(Service) -> Service) -> Fixture {
         let (server, connector) = tls::server_with(limits, &[], more).await;
+        Fixture { server, connector }.with_container("").await
+    }
+
+    /// A server with a registry.
+    pub(crate) async fn recorded(registry: Registry) -> Fixture {
+        let (server, connector) =
+            tls::server_recorded(Limits::default(), &[], registry, |service| service).await;
         Fixture { server, connector }.with_container("").await
     }
 

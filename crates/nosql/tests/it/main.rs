@@ -19,6 +19,7 @@ mod direct;
 mod direct_clients_that_leave;
 mod direct_lsns;
 mod direct_memory;
+mod direct_records;
 mod direct_replay;
 mod direct_strangers;
 mod direct_time;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nosql::{Limits, Service, Tls};
 use rcgen::{CertificateParams, KeyPair};
+use telemetry::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -24,6 +25,16 @@ pub(crate) async fn server(limits: Limits, protocols: &[&[u8]]) -> (Server, TlsC
 pub(crate) async fn server_with(
     limits: Limits,
     protocols: &[&[u8]],
+    more: impl FnOnce(Service) -> Service,
+) -> (Server, TlsConnector) {
+    server_recorded(limits, protocols, Registry::default(), more).await
+}
+
+/// A server with a registry.
+pub(crate) async fn server_recorded(
+    limits: Limits,
+    protocols: &[&[u8]],
+    registry: Registry,
     more: impl FnOnce(Service) -> Service,
 ) -> (Server, TlsConnector) {
     let key = KeyPair::generate().unwrap();
@@ -47,7 +58,7 @@ pub(crate) async fn server_with(
         .with_no_client_auth();
     client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let tls = Tls { config: Arc::new(config), root: ROOT.into() };
-    (Server::with_tls(limits, tls, more).await, TlsConnector::from(Arc::new(client)))
+    (Server::with_tls(limits, tls, registry, more).await, TlsConnector::from(Arc::new(client)))
 }
 
 async fn connect(server: &Server, connector: &TlsConnector) -> TlsStream<TcpStream> {
