@@ -4,11 +4,13 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rntbd::{Broken, HEAD_BYTES, PAYLOAD_LENGTH_BYTES, RequestHead, payload_bytes};
 use telemetry::FrontEnd;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::timeout;
 
 use crate::protocol::limits::COUNTED_BYTES;
 
@@ -25,6 +27,8 @@ pub(crate) struct Incoming<R> {
     /// Counts the bytes.
     front_end: Arc<FrontEnd>,
     bytes: BytesMut,
+    /// How long nothing may arrive in the middle of a frame or a payload.
+    pause: Duration,
 }
 
 /// A frame, without a payload.
@@ -47,6 +51,9 @@ pub(crate) enum Ended {
     /// The bytes are no frames.
     #[error(transparent)]
     Broken(#[from] Broken),
+    /// The rest of a frame or a payload does not arrive, or too slowly.
+    #[error("its request did not arrive in time")]
+    Late,
     /// The client does what none does.
     #[error("{0}")]
     Unexpected(&'static str),
@@ -57,14 +64,14 @@ impl Ended {
     pub(crate) fn is_of_client(&self) -> bool {
         match self {
             Ended::Finished | Ended::Io(_) => true,
-            Ended::Broken(_) | Ended::Unexpected(_) => false,
+            Ended::Broken(_) | Ended::Late | Ended::Unexpected(_) => false,
         }
     }
 }
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
-    pub(crate) fn new(reader: R, front_end: Arc<FrontEnd>) -> Self {
-        Self { reader, front_end, bytes: BytesMut::new() }
+    pub(crate) fn new(reader: R, front_end: Arc<FrontEnd>, pause: Duration) -> Self {
+        Self { reader, front_end, bytes: BytesMut::new(), pause }
     }
 
     /// Waits for the first byte of the next frame.
@@ -80,7 +87,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         let head = loop {
             match RequestHead::parse(&self.bytes, limit)? {
                 Some(head) => break head,
-                None => self.more().await?,
+                None => self.rest().await?,
             }
         };
         let mut frame = self.take(head.frame_bytes).await?;
@@ -102,7 +109,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
             self.bytes.reserve(count.saturating_sub(self.bytes.len()) + SPARE_BYTES);
         }
         while self.bytes.len() < count {
-            self.more().await?;
+            self.rest().await?;
         }
         if !is_large {
             return Ok(self.bytes.split_to(count).freeze());
@@ -123,7 +130,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
             if count == 0 {
                 return Ok(());
             }
-            self.more().await?;
+            self.rest().await?;
         }
     }
 
@@ -148,6 +155,11 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         }
     }
 
+    /// Waits for more bytes of what has begun.
+    async fn rest(&mut self) -> Result<(), Ended> {
+        timeout(self.pause, self.more()).await.unwrap_or(Err(Ended::Late))
+    }
+
     /// Waits for more bytes. Nothing is lost if the waiting is given up.
     async fn more(&mut self) -> Result<(), Ended> {
         if self.bytes.capacity() - self.bytes.len() < SPARE_BYTES {
@@ -169,11 +181,14 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
 mod tests {
     use rntbd::{ActivityId, ContextRequest};
     use telemetry::Registry;
+    use tokio::io::AsyncWriteExt;
 
     use super::*;
 
+    const PAUSE: Duration = Duration::from_secs(15);
+
     fn incoming<R: AsyncRead + Unpin>(reader: R) -> Incoming<R> {
-        Incoming::new(reader, Registry::default().register("nosql", []))
+        Incoming::new(reader, Registry::default().register("nosql", []), PAUSE)
     }
 
     fn frame() -> Vec<u8> {
@@ -202,6 +217,26 @@ mod tests {
             incoming.frame(100).await.unwrap();
             assert!(matches!(incoming.begin().await, Err(Ended::Finished)));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_begun_may_pause_for_so_long_and_what_has_not_for_ever() {
+        let (mut client, server) = tokio::io::duplex(1000);
+        let mut incoming = incoming(server);
+        let begun = tokio::time::Instant::now();
+        assert!(timeout(100 * PAUSE, incoming.begin()).await.is_err(), "between frames there is no limit");
+        let half = frame().len() / 2;
+        client.write_all(&frame()[..half]).await.unwrap();
+        tokio::spawn(async move {
+            tokio::time::sleep(PAUSE * 9 / 10).await;
+            client.write_all(&frame()[half..]).await.unwrap();
+            client.write_all(&[7; 10]).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        incoming.frame(100).await.unwrap();
+        assert!(matches!(incoming.take(11).await, Err(Ended::Late)));
+        assert_eq!(begun.elapsed(), 100 * PAUSE + PAUSE * 9 / 10 + PAUSE);
+        assert_eq!(incoming.take(10).await.unwrap(), vec![7; 10], "nothing is lost");
     }
 
     #[tokio::test]
@@ -242,7 +277,7 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(piece);
         let bytes = bytes.to_vec();
         tokio::spawn(async move {
-            tokio::io::AsyncWriteExt::write_all(&mut client, &bytes).await.unwrap();
+            client.write_all(&bytes).await.unwrap();
         });
         server
     }

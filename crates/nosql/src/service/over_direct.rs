@@ -130,7 +130,8 @@ impl Connection {
     async fn talk(self: Arc<Self>, stream: Secure) -> Result<(), Ended> {
         let (reader, mut writer) = transport::halves(stream);
         let front_end = Arc::clone(self.service.front_end());
-        let mut incoming = Incoming::new(reader, Arc::clone(&front_end));
+        let pause = self.service.limits().body_pause_timeout;
+        let mut incoming = Incoming::new(reader, Arc::clone(&front_end), pause);
         self.greet(&mut incoming, &mut writer).await?;
         let mut sending =
             pin!(outgoing::send(&self.answers, &mut writer, &front_end, || self.sent.notify_one()));
@@ -259,8 +260,13 @@ impl Connection {
     ) -> Result<(), Ended> {
         let verb = admitted.route.verb;
         if bytes < COUNTED_BYTES {
-            let body = self.in_time(incoming.take(bytes)).await?;
-            let work = Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body));
+            let body = self.in_time(incoming.take(bytes)).await;
+            if let Err(Ended::Late) = body {
+                let reply = self.service.refuse(&admitted.head, Error::BodyTimeout, &owed.activity());
+                self.answer(owed, reply);
+                return Err(Ended::Late);
+            }
+            let work = Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body?));
             self.begin(working, verb, work).await;
             return Ok(());
         }
@@ -433,7 +439,7 @@ impl Connection {
     /// Limits how long the rest of something may take to arrive.
     async fn in_time<T>(&self, arriving: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
         let limit = self.service.limits().body_timeout;
-        timeout(limit, arriving).await.map_err(|_| Ended::Unexpected("its request did not arrive in time"))?
+        timeout(limit, arriving).await.unwrap_or(Err(Ended::Late))
     }
 
     /// Completes when the server was told to stop, nothing is in flight, and nothing has arrived for a while: clients that

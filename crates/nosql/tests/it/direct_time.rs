@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use account::Kind;
-use direct::Call;
-use nosql::tenant;
+use direct::{Call, Client};
+use nosql::{Limits, tenant};
 use rntbd::OperationType::Query;
 use transport::{Bounds, Work};
 
-use crate::direct::{Fixture, ITEMS, body, create, expect, item, read};
+use crate::direct::{Fixture, ITEMS, body, create, expect, is_closed, item, read};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_mins(5);
@@ -47,4 +47,48 @@ async fn a_large_payload_waits_for_memory_no_longer_than_its_client_and_holds_up
     expect(&mut client, &read(&item("large")), 404).await;
     drop(taken);
     expect(&mut client, &create(&large), 201).await;
+}
+
+#[tokio::test]
+async fn a_payload_that_stops_arriving_is_answered_408_and_ends_the_connection() {
+    let body_pause_timeout = Duration::from_millis(50);
+    let limits = Limits { body_pause_timeout, ..Limits::default() };
+    let fixture = Fixture::made(limits, |service| service).await;
+    for bytes in [100, 400_000] {
+        let mut client = fixture.connect().await;
+        expect(&mut client, &read(&item("1")), 404).await;
+        let payload = body("1", &format!(r#","x":"{}""#, "x".repeat(bytes)));
+        let (number, frame) = client.sender.session.request(&create(&payload)).unwrap();
+        client.sender.write(&frame[..frame.len() - 1]).await.unwrap();
+        let late = client.receiver.reply_to(number).await.unwrap().expect_status(408);
+        assert!(late.text().contains("did not arrive in time"), "{}", late.text());
+        assert!(is_closed(&mut client).await, "where its next frame begins is not known");
+    }
+}
+
+/// A payload that arrives steadily has a limit, too.
+#[tokio::test]
+async fn a_payload_that_arrives_too_slowly_is_answered_408() {
+    let limits = Limits { body_timeout: Duration::from_millis(50), ..Limits::default() };
+    let fixture = Fixture::made(limits, |service| service).await;
+    let Client { mut sender, mut receiver } = fixture.connect().await;
+    let payload = body("1", &format!(r#","x":"{}""#, "x".repeat(1_500_000)));
+    let (number, frame) = sender.session.request(&create(&payload)).unwrap();
+    // The head and its tokens, and some of the payload.
+    let (begin, rest) = frame.split_at(2000);
+    sender.write(begin).await.unwrap();
+    let dripping = async {
+        for byte in rest[..rest.len() - 1].chunks(1) {
+            if sender.write(byte).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        std::future::pending().await
+    };
+    let reply = tokio::select! {
+        reply = receiver.reply_to(number) => reply.unwrap(),
+        never = dripping => never,
+    };
+    let _ = reply.expect_status(408);
 }
