@@ -11,7 +11,7 @@ use rntbd::OperationType::{
     Batch, Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, Upsert,
 };
 use rntbd::{
-    ActivityId, ConsistencyLevel, ContextRequest, OperationType, PriorityLevel, RequestTokens, ResourceType,
+    ActivityId, ConsistencyLevel, ContextRequest, PriorityLevel, RequestTokens, ResourceType,
     SerializationFormat,
 };
 use telemetry::Registry;
@@ -19,7 +19,9 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use transport::{Admission, Bounds, Work};
 
-use crate::client::{DATE, KEY, Reply, Server};
+use crate::client::{DATE, KEY, Server};
+use crate::hybrid_row::{BULK_BYTES, bulk_of};
+use crate::overload::until;
 use crate::tls;
 
 pub(crate) const ITEMS: &str = "dbs/db/colls/c/docs";
@@ -31,7 +33,7 @@ pub(crate) fn account() -> Account {
 /// A server, and how to connect to it.
 pub(crate) struct Fixture {
     pub(crate) server: Server,
-    connector: TlsConnector,
+    pub(crate) connector: TlsConnector,
 }
 
 impl Fixture {
@@ -238,17 +240,45 @@ async fn a_container_that_was_made_anew_is_told_apart() {
 }
 
 #[tokio::test]
-async fn many_requests_are_in_flight_at_once_and_each_has_its_answer() {
+async fn sixty_four_requests_are_in_flight_at_once_and_each_has_its_own_answer() {
+    let bounds = Bounds { brief: 1, max_wait: Duration::from_mins(5), ..Bounds::default() };
+    let (fixture, admission) = Fixture::bounded(bounds).await;
+    let (mut client, mut other) = (fixture.connect().await, fixture.connect().await);
+    let path = item("1");
+    let taken = admission.enter(nosql::tenant(Kind::Primary), Work::Brief).await.unwrap();
+    let mut sent = Vec::new();
+    for number in 0..100 {
+        sent.push(client.sender.send(&create(&body(&number.to_string(), ""))).await.unwrap());
+    }
+    until(|| admission.stats(Work::Brief).waiting >= 64).await;
+    expect(&mut other, &read(&path), 404).await;
+    assert_eq!(admission.stats(Work::Brief).waiting, 64, "the others are not read");
+    drop(taken);
+    for (id, number) in sent.iter().enumerate().rev() {
+        let made = client.receiver.reply_to(*number).await.unwrap().expect_status(201);
+        assert_eq!(json(&made).get("id").and_then(Value::as_str), Some(id.to_string().as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_bulk_request_may_have_what_the_client_fills_it_with() {
     let fixture = Fixture::start().await;
     let mut client = fixture.connect().await;
-    let bodies: Vec<String> = (0..500).map(|number| body(&number.to_string(), "")).collect();
-    let mut sent = Vec::new();
-    for body in &bodies {
-        sent.push(client.sender.send(&create(body)).await.unwrap());
+    for (bytes, status) in [(BULK_BYTES, 200), (BULK_BYTES + 2000, 413), (BULK_BYTES, 200)] {
+        let payload = bulk_of(bytes);
+        let bulk = Call::new(Batch, ITEMS).payload(&payload).with(|tokens| {
+            tokens.is_batch_atomic = Some(false);
+            tokens.should_batch_continue_on_error = Some(true);
+            tokens.partition_key_range_id = Some("0");
+        });
+        let done = expect(&mut client, &bulk, status).await;
+        if status == 200 {
+            let results = hybridrow::decode_results(done.payload.as_deref().unwrap()).unwrap();
+            assert!(results.len() == 2 && results.iter().all(|result| matches!(result.status, 200 | 201)));
+        }
     }
-    for number in sent.iter().rev() {
-        assert_eq!(client.receiver.reply_to(*number).await.unwrap().status, 201);
-    }
+    let written = read("dbs/db/colls/c/docs/1").key(r#"["a"]"#);
+    assert!(expect(&mut client, &written, 200).await.payload.unwrap().len() > 1_000_000);
 }
 
 #[tokio::test]
@@ -450,18 +480,31 @@ async fn on_a_plain_connection_frames_are_bad_http() {
 
 #[tokio::test]
 async fn a_client_that_leaves_its_answers_unread_is_not_read_and_others_are() {
-    let fixture = Fixture::start().await;
+    const ITEM_BYTES: usize = 1_000_000;
+    const UNREAD_BYTES: usize = 8 << 20;
+    const SENT_MAX: usize = 2000;
+    let (fixture, admission) = Fixture::bounded(Bounds::default()).await;
     let mut client = fixture.connect().await;
-    let large = body("1", &format!(r#","x":"{}""#, "x".repeat(1_000_000)));
+    let large = body("1", &format!(r#","x":"{}""#, "x".repeat(ITEM_BYTES)));
     expect(&mut client, &create(&large), 201).await;
-    let path = item("1");
-    let Client { mut sender, mut receiver } = fixture.connect().await;
+    let (path, filler) = (item("1"), "x".repeat(60_000));
+    // More than the buffers of the system hold, if the server did not read them.
+    let long = read(&path).with(|tokens| tokens.continuation = Some(&filler));
+    let mut silent = fixture.connect().await;
+    expect(&mut silent, &read(&path), 200).await;
+    let Client { mut sender, mut receiver } = silent;
+    let moment = Duration::from_secs(2);
     let mut sent = 0;
-    // At some time nothing more is taken: the answers fill what is there for them.
-    let moment = Duration::from_secs(1);
-    while sent < 2000 && tokio::time::timeout(moment, sender.send(&read(&path))).await.is_ok() {
+    while sent < SENT_MAX
+        && let Ok(taken) = tokio::time::timeout(moment, sender.send(&long)).await
+    {
+        taken.unwrap();
         sent += 1;
     }
+    assert!((10..SENT_MAX).contains(&sent), "{sent} are taken");
+    until(|| admission.held_bytes() >= UNREAD_BYTES).await;
+    let held = admission.held_bytes();
+    assert!(held < UNREAD_BYTES + 2 * ITEM_BYTES, "{held}");
     expect(&mut client, &read(&path), 200).await;
     for _ in 0..sent.min(30) {
         assert_eq!(receiver.reply().await.unwrap().unwrap().status, 200);
@@ -527,144 +570,4 @@ async fn a_server_that_stops_answers_gone_while_a_request_takes_long() {
     drop(taken);
     assert_eq!(client.receiver.reply_to(slow).await.unwrap().status, 200);
     assert!(is_closed(&mut client).await);
-}
-
-pub(crate) fn resolve(server: &Server, query: &str, kind: &str, link: &str) -> crate::client::Request {
-    let path = format!("//addresses/?{query}&$filter=protocol%20eq%20rntbd");
-    let signed = direct::sign_link("get", kind, link, DATE, KEY);
-    server.get(&path).unsigned().header("authorization", &signed)
-}
-
-pub(crate) fn addresses(reply: &Reply) -> Vec<(String, String, bool)> {
-    let all = reply.member("Addresss");
-    let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap().to_owned();
-    let entries = all.as_array().unwrap().iter().map(|entry| {
-        let is_primary = entry.get("isPrimary") == Some(&Value::Bool(true));
-        (text(entry, "partitionKeyRangeId"), text(entry, "physcialUri"), is_primary)
-    });
-    entries.collect()
-}
-
-#[tokio::test]
-async fn addresses_are_those_of_this_server_for_every_way_to_sign() {
-    let fixture = Fixture::start().await;
-    let server = &fixture.server;
-    let host = server.address.to_string();
-    let both = |range: &str| {
-        [("1p", true), ("2s", false)].map(|(replica, primary)| {
-            (range.to_owned(), format!("rntbd://{host}/{range}/{replica}/"), primary)
-        })
-    };
-    let master = resolve(server, "$resolveFor=dbs", "dbs", "").send().await.expect_status(200);
-    assert_eq!(addresses(&master), both("M"));
-    let rid = server.get("/dbs/db/colls/c").send().await.string("_rid");
-    let query = format!("$partitionKeyRangeIds=0,7&$resolveFor=dbs%2fx%2fcolls%2f{rid}%2fdocs");
-    for link in [rid.to_lowercase(), "dbs/db/colls/c".to_owned()] {
-        let found = resolve(server, &query, "docs", &link).send().await.expect_status(200);
-        assert_eq!(addresses(&found), both("0"), "a range that does not exist is left out");
-    }
-    resolve(server, &query, "docs", "dbs/db/colls/other").send().await.expect_error(401, 0, "Unauthorized");
-    let unknown = resolve(server, "$resolveFor=dbs%2fx%2fcolls%2fnone%2fdocs", "docs", "none");
-    unknown.send().await.expect_error(404, 0, "NotFound");
-    for (host, expected) in [
-        ("db.example.org:9000", Some("db.example.org:9000")),
-        ("localhost", Some("localhost:80")),
-        ("[::1]:8081", None),
-    ] {
-        let asked = resolve(server, "$resolveFor=dbs", "dbs", "");
-        let (head, _) = asked.to_bytes();
-        let head = String::from_utf8(head).unwrap();
-        let head = head.replace(&format!("host: {}", server.address), &format!("host: {host}"));
-        let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
-        tokio::io::AsyncWriteExt::write_all(&mut socket, head.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        let _ = tokio::io::AsyncReadExt::read_to_end(&mut socket, &mut answer).await;
-        let reply = Reply::parse(&answer);
-        match expected {
-            Some(expected) => {
-                assert!(reply.expect_status(200).text().contains(&format!("rntbd://{expected}/M/1p/")));
-            }
-            None => assert!(reply.expect_status(400).message().contains("IPv6")),
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_does_not_trust_the_certificate_is_told_so() {
-    let fixture = Fixture::start().await;
-    let ask = || {
-        let asked = resolve(&fixture.server, "$resolveFor=dbs", "dbs", "");
-        asked.header("x-ms-client-id", "client").header("x-ms-force-refresh", "True").send()
-    };
-    ask().await.expect_status(200);
-    for _ in 0..3 {
-        // It finishes the handshake and says nothing.
-        let reached = TlsClient::reach(fixture.server.address, &fixture.connector, account()).await.unwrap();
-        drop(reached);
-    }
-    let refused = loop {
-        // The server sees the end of the connections in its own time.
-        let reply = ask().await;
-        if reply.status != 200 {
-            break reply;
-        }
-        for _ in 0..2 {
-            drop(TlsClient::reach(fixture.server.address, &fixture.connector, account()).await.unwrap());
-        }
-    };
-    assert!(refused.expect_error(400, 0, "BadRequest").message().contains("certificate"));
-    let mut trusting = fixture.connect().await;
-    expect(&mut trusting, &Call::new(OperationType::Read, "dbs/db"), 200).await;
-    ask().await.expect_status(200);
-}
-
-#[tokio::test]
-async fn a_resource_token_is_good_for_addresses_and_for_its_own_items() {
-    let fixture = Fixture::start().await;
-    let server = &fixture.server;
-    server.post("/dbs/db/users", r#"{"id":"u"}"#).send().await.expect_status(201);
-    let permission = r#"{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}"#;
-    let made = server.post("/dbs/db/users/u/permissions", permission).send().await.expect_status(201);
-    let token = percent(&made.string("_token"));
-    let rid = server.get("/dbs/db/colls/c").send().await.string("_rid");
-    let path = format!("//addresses/?$resolveFor=dbs%2fx%2fcolls%2f{rid}%2fdocs");
-    let asked = server.get(&path).unsigned().header("authorization", &token);
-    assert_eq!(addresses(&asked.send().await.expect_status(200)).len(), 2);
-    let mut client = fixture.connect().await;
-    let body = body("1", "");
-    let path = item("1");
-    expect(&mut client, &create(&body).with(|tokens| tokens.authorization = Some(&token)), 403).await;
-    expect(&mut client, &create(&body), 201).await;
-    expect(&mut client, &read(&path).with(|tokens| tokens.authorization = Some(&token)), 200).await;
-    let database = Call::new(Read, "dbs/db").with(|tokens| tokens.authorization = Some(&token));
-    expect(&mut client, &database, 403).await;
-}
-
-pub(crate) fn percent(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
-#[tokio::test]
-async fn direct_mode_can_be_turned_off_and_says_what_to_do() {
-    let (server, connector) = tls::server_with(Limits::default(), &[], |service| {
-        service.with_direct(nosql::DirectSettings { is_off: true, public_address: None })
-    })
-    .await;
-    let answer =
-        server.get("//addresses/?$resolveFor=dbs").unsigned().send().await.expect_error(400, 0, "BadRequest");
-    for part in ["ConnectionMode.Gateway", "gatewayMode()", "'direct'"] {
-        assert!(answer.message().contains(part), "{}", answer.message());
-    }
-    assert!(TlsClient::connect(server.address, &connector, account()).await.is_err());
-    let (server, _) = tls::server_with(Limits::default(), &[], |service| {
-        let public_address = Some("db.example.org:443".to_owned());
-        service.with_direct(nosql::DirectSettings { is_off: false, public_address })
-    })
-    .await;
-    let found = resolve(&server, "$resolveFor=dbs", "dbs", "").send().await.expect_status(200);
-    assert_eq!(addresses(&found)[0].1, "rntbd://db.example.org:443/M/1p/");
-    let plain = Server::start().await;
-    let refused =
-        resolve(&plain, "$resolveFor=dbs", "dbs", "").send().await.expect_error(400, 0, "BadRequest");
-    assert!(refused.message().contains("TLS"), "{}", refused.message());
 }

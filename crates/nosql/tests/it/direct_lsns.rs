@@ -51,7 +51,7 @@ async fn a_refusal_shows_the_number_of_the_range_that_the_request_names() {
     let ask = Call::new(Query, FOUR).payload(r#"{"query":"SELECT * FROM c"}"#);
     for (call, status) in [
         (write, 429),
-        (write.with(|tokens| tokens.remaining_time_ms = Some(1)), 408),
+        (write.with(|tokens| tokens.client_version = Some("1")), 400),
         (write.payload(&huge), 413),
         (ask.key(r#"["p"]"#), 429),
         (ask.with(|tokens| tokens.replica_path = Some(&address)), 429),

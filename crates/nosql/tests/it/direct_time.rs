@@ -1,14 +1,19 @@
 //! Direct mode: how long requests and connections are waited for.
 
+use std::future::Future;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use account::Kind;
 use direct::{Call, Client};
 use nosql::{Limits, tenant};
 use rntbd::OperationType::Query;
+use tokio::time::{advance, pause};
 use transport::{Bounds, Work};
 
-use crate::direct::{Fixture, ITEMS, body, create, expect, is_closed, item, read};
+use crate::direct::{
+    Fixture, ITEMS, body, create, expect, is_closed, item, read, send_query, with_one_query,
+};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_mins(5);
@@ -38,13 +43,15 @@ async fn a_request_waits_no_longer_than_its_client() {
 async fn a_large_payload_waits_for_memory_no_longer_than_its_client_and_holds_up_those_behind_it_shortly() {
     let bounds = Bounds { held_bytes: 1 << 20, max_wait: LONG, ..Bounds::default() };
     let (fixture, admission) = Fixture::bounded(bounds).await;
-    let mut client = fixture.connect().await;
+    let (mut client, path) = (fixture.connect().await, item("large"));
+    expect(&mut client, &read(&path), 404).await;
     let large = body("large", &format!(r#","x":"{}""#, "x".repeat(400_000)));
     let taken = admission.receive(tenant(Kind::Primary), large.len()).await.unwrap();
     let impatient = create(&large).with(|tokens| tokens.remaining_time_ms = Some(SHORT_MS));
-    expect(&mut client, &impatient, 408).await;
-    expect(&mut client, &create(&large), 429).await;
-    expect(&mut client, &read(&item("large")), 404).await;
+    let _clock = stop_clock();
+    while_time_goes_on(expect(&mut client, &impatient, 408)).await;
+    while_time_goes_on(expect(&mut client, &create(&large), 429)).await;
+    expect(&mut client, &read(&path), 404).await;
     drop(taken);
     expect(&mut client, &create(&large), 201).await;
 }
@@ -91,4 +98,70 @@ async fn a_payload_that_arrives_too_slowly_is_answered_408() {
         never = dripping => never,
     };
     let _ = reply.expect_status(408);
+}
+
+/// Nothing but the test moves the time as long as this exists: while a thread blocks, a paused clock does not skip to the
+/// next timer.
+struct StoppedClock {
+    _release: mpsc::Sender<()>,
+}
+
+fn stop_clock() -> StoppedClock {
+    let (release, released) = mpsc::channel();
+    tokio::task::spawn_blocking(move || released.recv());
+    pause();
+    StoppedClock { _release: release }
+}
+
+/// Waits for something while the time goes on in steps that timers tell apart.
+async fn while_time_goes_on<T>(waiting: impl Future<Output = T>) -> T {
+    let clock = async {
+        loop {
+            advance(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        value = waiting => value,
+        never = clock => never,
+    }
+}
+
+/// Much longer than timers need to tell two times apart.
+const MOMENT: Duration = Duration::from_millis(10);
+
+#[tokio::test]
+async fn a_stranger_is_sent_away_after_thirty_seconds_and_a_known_client_never() {
+    const STRANGER: Duration = Duration::from_secs(30);
+    let fixture = Fixture::start().await;
+    let _clock = stop_clock();
+    let (mut stranger, mut known) = (fixture.stranger().await, fixture.connect().await);
+    let path = item("1");
+    expect(&mut stranger, &read(&path), 401).await;
+    advance(STRANGER.saturating_sub(MOMENT)).await;
+    expect(&mut stranger, &read(&path), 401).await;
+    // Its first valid request comes in the last moment.
+    expect(&mut known, &read(&path), 404).await;
+    advance(2 * MOMENT).await;
+    assert!(is_closed(&mut stranger).await);
+    for days in [1, 10, 100] {
+        expect(&mut known, &read(&path), 404).await;
+        advance(Duration::from_hours(24) * days).await;
+    }
+    expect(&mut known, &read(&path), 404).await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_waits_for_its_requests_until_the_drain_limit() {
+    let drain = Limits::default().drain_timeout;
+    let (mut fixture, admission) = with_one_query().await;
+    let _taken = admission.enter(tenant(Kind::Primary), Work::Query).await.unwrap();
+    let (mut client, _query) = send_query(&fixture).await;
+    let path = item("1");
+    let _clock = stop_clock();
+    fixture.server.stop();
+    while client.call(&read(&path)).await.unwrap().status != 410 {}
+    advance(drain.saturating_sub(MOMENT)).await;
+    expect(&mut client, &read(&path), 410).await;
+    advance(2 * MOMENT).await;
+    assert!(is_closed(&mut client).await, "although its query is not answered");
 }

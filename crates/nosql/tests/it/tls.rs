@@ -61,7 +61,7 @@ pub(crate) async fn server_recorded(
     (Server::with_tls(limits, tls, registry, more).await, TlsConnector::from(Arc::new(client)))
 }
 
-async fn connect(server: &Server, connector: &TlsConnector) -> TlsStream<TcpStream> {
+pub(crate) async fn connect(server: &Server, connector: &TlsConnector) -> TlsStream<TcpStream> {
     let socket = TcpStream::connect(server.address).await.unwrap();
     connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
 }
