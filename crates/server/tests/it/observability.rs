@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 
+use direct::{Account, Blocking, Call};
 use document::Value;
+use rntbd::OperationType;
 use telemetry::ParsedFamily;
 
-use crate::process::{KEY, Server, command};
+use crate::process::{KEY, Server, command, now};
 
 const QUERY: [(&str, &str); 3] = [
     ("x-ms-documentdb-isquery", "true"),
@@ -96,13 +98,18 @@ fn log_of(arguments: &[&str], requests: impl FnOnce(&Server)) -> Vec<String> {
     fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Queries of both APIs with values that must not be seen, and a path that tries to begin a line of its own.
+/// Queries of both APIs and of direct mode with values that must not be seen, and a path that tries to begin a line of its own.
 fn secretive(server: &Server) {
     server.create_container("");
     assert_eq!(server.create("1"), 201);
     let query = r#"{"query":"SELECT * FROM c WHERE c.name = 'literal secret' AND c.n > @n","parameters":[{"name":"@n","value":"given secret"}]}"#;
     assert_eq!(server.request("POST", "/dbs/db/colls/c/docs", &QUERY, query).0, 200);
     assert_eq!(server.get("/nothing%0AERROR%20forged").0, 404);
+    let (_, root) = server.open("/_explorer/emulator.pem");
+    let account = Account { key: KEY.to_owned(), date: now() };
+    let mut client = Blocking::connect(server.address.parse().unwrap(), root.as_bytes(), account).unwrap();
+    let query = r#"{"query":"SELECT * FROM r WHERE r.id = 'direct secret'"}"#;
+    assert_eq!(client.call(&Call::new(OperationType::Query, "dbs").payload(query)).unwrap().status, 200);
     server.run_mongo(r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
     server.run_mongo(r#"{"find": "c", "filter": {"name": "bson secret", "n": {"$gt": 7}}, "$db": "app"}"#);
     server.run_mongo(r#"{"createUser": "u", "pwd": "password secret", "roles": [], "$db": "app"}"#);
@@ -117,7 +124,9 @@ fn slow_operations_are_json_lines_without_values() {
         for name in ["timestamp", "level", "target", "message"] {
             assert!(event.get(name).and_then(Value::as_str).is_some(), "no {name} in {line}");
         }
-        for secret in ["literal secret", "given secret", "bson secret", "password secret", KEY] {
+        for secret in
+            ["literal secret", "given secret", "direct secret", "bson secret", "password secret", KEY]
+        {
             assert!(!line.contains(secret), "{line}");
         }
         if event.get("target").and_then(Value::as_str) == Some("bolide::slow") {
@@ -131,6 +140,8 @@ fn slow_operations_are_json_lines_without_values() {
     assert!(text("QueryItems", "plan").unwrap().starts_with("index "));
     assert!(text("QueryItems", "activity").is_some());
     assert_eq!(text("QueryItems", "container").as_deref(), Some("c"));
+    // Of direct mode.
+    assert_eq!(text("QueryDatabases", "query").as_deref(), Some("SELECT * FROM r WHERE r.id = ?"));
     assert_eq!(text("find", "container").as_deref(), Some("c"));
     assert_eq!(text("find", "plan").as_deref(), Some("COLLSCAN"));
     assert_eq!(text("find", "query").as_deref(), Some("filter: {name: ?, n: {$gt: ?}}"));
@@ -143,7 +154,8 @@ fn slow_operations_are_json_lines_without_values() {
 fn an_operator_may_ask_for_texts_and_for_none_at_all() {
     let lines = log_of(&["--slow-ms", "0", "--slow-log-texts"], secretive);
     let has = |text: &str| lines.iter().any(|line| line.contains(text));
-    assert!(has("literal secret") && has("@n=") && has("given secret") && has("bson secret"), "{lines:?}");
+    assert!(has("literal secret") && has("@n=") && has("given secret"), "{lines:?}");
+    assert!(has("direct secret") && has("bson secret"), "{lines:?}");
     assert!(!has("password secret") && !has(KEY), "{lines:?}");
     assert_eq!(log_of(&["--slow-ms", "off"], secretive), Vec::<String>::new());
 }
