@@ -28,6 +28,7 @@ mod ticket;
 mod time;
 mod transact;
 mod transaction;
+mod watermark;
 mod writer;
 
 pub use backup::{Backup, BackupInfo, BackupReader, Contents};
@@ -51,3 +52,4 @@ pub use ticket::Ticket;
 pub use time::Time;
 pub use transact::{transact, transact_in_background, transact_noting, transact_with};
 pub use transaction::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Transaction};
+pub use watermark::{SLOT_BITS, WATERMARK, watermark};

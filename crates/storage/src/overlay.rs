@@ -117,6 +117,21 @@ impl Overlay {
         })
     }
 
+    /// Leaves out removals of a keyspace for which `leave_out` says so.
+    pub(crate) fn retain_removals(&mut self, keyspace: Keyspace, mut leave_out: impl FnMut(&[u8]) -> bool) {
+        self.maps[keyspace.number()].retain(|key, written| written.change.is_some() || !leave_out(key));
+    }
+
+    /// Returns the new values of a range of a keyspace.
+    pub(crate) fn puts(
+        &self,
+        keyspace: Keyspace,
+        range: &KeyRange,
+    ) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+        let written = self.maps[keyspace.number()].range::<[u8], _>(range.bounds());
+        written.filter_map(|(key, written)| Some((key, written.change.as_ref()?)))
+    }
+
     /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.maps.iter().map(BTreeMap::len).sum()

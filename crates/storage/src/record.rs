@@ -23,7 +23,7 @@ use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
 use crate::{Error, Result, Time};
 
 /// The format this program writes: the layout of this record and all that the engine puts beside it.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// The formats this program reads. The first commit converts an older store to [`FORMAT`]; the engine converts
 /// everything beyond this record.

@@ -2,7 +2,7 @@
 
 use crate::clock::Moment;
 use crate::overlay::{Change, Overlay, Undo};
-use crate::{Direction, Error, FreeSpace, KeyRange, Keyspace, Read, Result, Scan, Time};
+use crate::{Direction, Error, FreeSpace, KeyRange, Keyspace, Read, Result, Scan, Time, watermark};
 use bytes::Bytes;
 
 /// A running transaction. Its reads include its own writes and those of the jobs before it.
@@ -90,6 +90,19 @@ impl<'a> Transaction<'a> {
     /// Removes `key`; does nothing if it is not there.
     pub fn remove(&mut self, keyspace: Keyspace, key: impl Into<Vec<u8>>) {
         self.set(keyspace, key.into(), None);
+    }
+
+    /// Says that this job or earlier ones have removed every entry under a prefix whose number is below `number`, in the
+    /// keyspaces whose keys end with a number: items, index, queues and feed. No such entry may be written
+    /// again. A store may then leave out the single removals. Does nothing if the watermark is as high already.
+    ///
+    /// Under such a prefix every key in these keyspaces must have a number, made of a sequence that was taken and
+    /// [`SLOT_BITS`](crate::SLOT_BITS) more bits.
+    pub fn set_watermark(&mut self, prefix: [u8; 4], number: u64) -> Result<()> {
+        if watermark::watermark(self, prefix)? < number {
+            self.put(Keyspace::Catalog, watermark::key(prefix), number.to_be_bytes().to_vec());
+        }
+        Ok(())
     }
 
     fn set(&mut self, keyspace: Keyspace, key: Vec<u8>, change: Change) {

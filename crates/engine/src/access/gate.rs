@@ -291,11 +291,23 @@ impl Gate {
         number: ItemNumber,
     ) -> Result<LookupResult<B>> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
-        let Some(bytes) = reader.get(keyspace, &key)? else { return Ok(LookupResult::Absent) };
-        let (mut header, length) = decode_header(number, &bytes)?;
+        match reader.get(keyspace, &key)? {
+            Some(bytes) => self.by_bytes(reader, number, &bytes),
+            None => Ok(LookupResult::Absent),
+        }
+    }
+
+    /// Looks at an item whose stored bytes are known, as by number.
+    pub(crate) fn by_bytes<B: Body>(
+        &self,
+        reader: &(impl Read + ?Sized),
+        number: ItemNumber,
+        bytes: &bytes::Bytes,
+    ) -> Result<LookupResult<B>> {
+        let (mut header, length) = decode_header(number, bytes)?;
         renewals::look_up(reader, self.partition, number, &mut header)?;
         let expired = self.policy.is_expired(&header, self.now);
-        match Record::decode_body(number, &bytes, length) {
+        match Record::decode_body(number, bytes, length) {
             Ok(body) if expired => Ok(LookupResult::Expired(Record { number, header, body })),
             Ok(body) => Ok(LookupResult::Living(Record { number, header, body })),
             Err(Error::Corrupt(why)) if expired => Ok(LookupResult::Damaged(Damaged { header, why })),

@@ -139,6 +139,8 @@ pub(crate) const COLLECTION_INDEXES: u8 = 0xA0;
 pub(crate) const WATCH: u8 = 0xB0;
 pub(crate) const WATCH_EVENT: u8 = 0xB1;
 pub(crate) const RETIRED: u8 = 0xB2;
+/// Written by the store itself.
+pub(crate) const WATERMARK: u8 = storage::WATERMARK;
 
 pub(crate) const TOTAL: u8 = 0x10;
 pub(crate) const BUCKET: u8 = 0x20;

@@ -3,7 +3,7 @@
 //! These entries cannot be reached any more. The record that marks a partition as dropped also has the progress, so
 //! that no step scans what earlier ones have removed, and after a restart the work continues where it was.
 
-use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
+use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact, watermark};
 
 use crate::Engine;
 use crate::keys::{self, PARTITIONED, PartitionId};
@@ -72,5 +72,10 @@ fn clear(tx: &mut Transaction<'_>, partition: PartitionId, note: Vec<u8>, chunk:
         progress = Progress { keyspace: progress.keyspace + 1, last: Vec::new() };
     }
     tx.remove(Keyspace::Catalog, note);
+    // What the purge left in tables is gone when its watermark is behind everything; the partition's number is never given again.
+    let prefix = partition.0.to_be_bytes();
+    if watermark(tx, prefix)? > 0 {
+        tx.set_watermark(prefix, u64::MAX)?;
+    }
     Ok((chunk - room) as u64)
 }

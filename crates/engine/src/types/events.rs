@@ -9,12 +9,13 @@
 //!   sequence of an event  =  number of the commit << 7  |  slot
 //! ```
 //!
+//! Stores rely on this form (`storage`, `watermark.rs`).
+//!
 //! The purge takes none, so that no number reveals whether it has run.
 
 use document::Sequence;
-use storage::Transaction;
+use storage::{SLOT_BITS, Transaction};
 
-const SLOT_BITS: u32 = 7;
 const SLOTS: u64 = 1 << SLOT_BITS;
 
 /// The events of one transaction.

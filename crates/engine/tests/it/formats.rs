@@ -8,6 +8,8 @@
 //! | `db/plain`, expiry off | `plain`, whose ttl of 10 does nothing |
 //! | `shop.carts`, from format 3 on | 1 without a date; 2 that expires 600 s after the write; 3 that does 4200 s after it |
 //!
+//! That of format 11 is that of format 10 and has `db/purged`, whose items a watermark has removed.
+//!
 //! A new format adds its directory here in the commit that introduces it.
 
 use std::path::Path;
@@ -34,6 +36,7 @@ const FORMATS: &[(u32, u64)] = &[
     (8, 1_795_017_509),
     (9, 1_795_017_510),
     (10, 1_795_017_511),
+    (11, 1_795_017_513),
 ];
 
 /// Collections came with this format.

@@ -7,6 +7,7 @@ mod evidence;
 mod history;
 mod owner;
 pub(crate) mod translate;
+mod watermarks;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -289,7 +290,8 @@ impl World {
     /// Compares everything in the store with what items and catalog call for.
     pub(crate) fn check_store(&self) -> Result<(), String> {
         let report = self.process().engine.check().map_err(|error| error.to_string())?;
-        report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))
+        report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))?;
+        watermarks::check(&*self.process().store)
     }
 
     /// Returns how many expired items wait for the purge.

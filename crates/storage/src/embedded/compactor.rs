@@ -16,6 +16,8 @@
 
 use super::compaction_health::TableLists;
 use super::database::{Database, cannot};
+use super::reclaim::Reclaim;
+use super::throttle::instant;
 use crate::writer::Shared;
 use crate::{Error, Result};
 use fjall::compaction::Leveled;
@@ -83,12 +85,17 @@ impl CompactorSignal {
         }
     }
 
-    /// Waits for a commit and a little longer, or after a failure for the pause `retry`. Returns false once the store
-    /// is closing.
-    fn wait(&self, retry: Option<Duration>) -> bool {
+    /// Waits for a commit and a little longer, or after a failure for the pause `retry`, and for a commit no longer than
+    /// `longest`. Returns false once the store is closing.
+    fn wait(&self, retry: Option<Duration>, longest: Option<Duration>) -> bool {
+        let until = longest.map(|longest| instant() + longest);
         let mut state = self.state.lock();
         while retry.is_none() && !state.committed && !state.closing {
-            self.wake_compactor.wait(&mut state);
+            match until {
+                None => self.wake_compactor.wait(&mut state),
+                Some(until) if self.wake_compactor.wait_until(&mut state, until).timed_out() => break,
+                Some(_) => {}
+            }
         }
         // While this is set, commits do not signal, and only closing the store cuts the pause short.
         state.committed = true;
@@ -99,7 +106,7 @@ impl CompactorSignal {
         !state.closing
     }
 
-    fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         self.state.lock().closing
     }
 
@@ -160,9 +167,12 @@ impl Compactor {
         signal.state.lock().committed = true;
         let compact_signal = Arc::clone(&signal);
         let body = move || {
-            let mut lists = TableLists::Agree;
-            while compact_signal.wait(database.compaction_health.pause()) {
-                let work = || merge(&database, &compact_signal, &mut lists);
+            let (mut lists, mut reclaim) = (TableLists::Agree, Reclaim::default());
+            while compact_signal.wait(database.compaction_health.pause(), reclaim.pause(instant())) {
+                let work = || {
+                    reclaim.step(&database, instant());
+                    merge(&database, &compact_signal, &mut lists)
+                };
                 let panicked = |_| Error::Internal { message: "a compaction panicked".to_owned() };
                 match catch_unwind(AssertUnwindSafe(work)).map_err(panicked) {
                     Ok(Ok(())) => database.compaction_health.succeeded(),
@@ -207,7 +217,7 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
         *lists = TableLists::compare(database);
     }
     let outcome = match lists {
-        TableLists::Agree => compact(database, signal),
+        TableLists::Agree => compact_round(database, signal),
         TableLists::Unread(error) => return Err(error.clone()),
         TableLists::Differ => {
             let what = "a list of tables on the disk is not the one in memory".to_owned();
@@ -218,6 +228,15 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
         *lists = TableLists::compare(database);
     }
     outcome
+}
+
+/// Drops the tables that watermarks cover, and compacts what is left.
+pub(super) fn compact_round(database: &Database, signal: &CompactorSignal) -> Result<()> {
+    // Once for all watermarks of a round: before, none of them counts.
+    let synced =
+        if database.watermarks.wants_sync() { database.sync_watermarks().map(|_| ()) } else { Ok(()) };
+    let dropped = database.covered_tables.drop_from(database, signal);
+    compact(database, signal).and(dropped).and(synced)
 }
 
 /// Compacts until nothing is left to compact. A keyspace in which that fails does not keep the others from it; the
@@ -239,6 +258,7 @@ fn compact_into(levels: &Arc<Leveled>, database: &Database, signal: &CompactorSi
             }
             let before = shape(keyspace);
             let _compacting = database.compacting.lock();
+            database.settle_watermarks();
             match keyspace.tree.compact(Arc::clone(levels) as _, database.oldest_snapshot()) {
                 Ok(()) => changed |= shape(keyspace) != before,
                 Err(error) => {

@@ -7,23 +7,31 @@
 //! - fjall does not flush on close; this module does, so the next start has nothing to replay into memory.
 //! - Compaction and freeing memtables are done by this crate: see compactor.rs.
 //! - Errors after which fjall refuses writes stop the store's writes, too.
+//! - Entries below a watermark are hidden from readers, and dropped later: see watermarks.rs.
 
 use super::compaction_health::CompactionHealth;
 use super::compactor::{CompactorSignal, Memtables, TABLE_BYTES, no_automatic_compaction};
+use super::covered_tables::CoveredTables;
+use super::hiding::Hiding;
 use super::marker::{Marker, State};
 use super::published::Published;
 use super::readers::Readers;
+use super::sequence_history::SequenceHistory;
 use super::throttle::{self, pause};
+use super::watermarks::{self, Watermarks};
 use super::{EmbeddedOptions, journal, manifest};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::writer::Backend;
-use crate::{Direction, Durability, Error, FreeSpace, KeyRange, Keyspace, Read, Result, Scan, Snapshot};
+use crate::{
+    Direction, Durability, Error, FreeSpace, KeyRange, Keyspace, Read, Result, Scan, Snapshot, watermark,
+};
 use bytes::Bytes;
 use fjall::config::FilterPolicy;
 use fjall::{KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
 use lsm_tree::AbstractTree;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -33,6 +41,8 @@ const KEYSPACES: &str = "keyspaces";
 /// The keyspace of the store's own record.
 const OWN_KEYSPACE: &str = "store";
 const RECORD_KEY: &[u8] = b"record";
+/// The samples of [`SequenceHistory`].
+const SEQUENCES_KEY: &[u8] = b"sequences";
 /// The memtable size of an ordinary keyspace, and of the two that take most of the bytes.
 const MEMTABLE_BYTES: u64 = 8 << 20;
 const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
@@ -64,6 +74,8 @@ pub(super) struct Database {
     /// Held while tables are being compacted.
     pub(super) compacting: Mutex<()>,
     pub(super) compaction_health: CompactionHealth,
+    pub(super) watermarks: Arc<Watermarks>,
+    pub(super) covered_tables: CoveredTables,
 }
 
 impl Database {
@@ -102,7 +114,12 @@ impl Database {
     fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
         manifest::check(&options.path.join(KEYSPACES))?;
         journal::check(&options.path)?;
+        let watermarks = Arc::new(Watermarks::default());
+        let of_keyspaces = Arc::clone(&watermarks);
         let fjall = fjall::Database::builder(&options.path)
+            .with_compaction_filter_factories(Arc::new(move |name: &str| {
+                watermarks::filters(&of_keyspaces, name)
+            }))
             // Blocks are counted by their bytes and take up to a third more: allocators round up and have gaps.
             .cache_size(options.cache_bytes / 4 * 3)
             .max_cached_files(Some(options.open_files))
@@ -132,13 +149,35 @@ impl Database {
             readers: Readers::default(),
             compacting: Mutex::default(),
             compaction_health: CompactionHealth::default(),
+            watermarks,
+            covered_tables: CoveredTables::default(),
         };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
                 database.open_keyspace(keyspace)?;
             }
         }
+        database.load_watermarks()?;
         Ok(database)
+    }
+
+    /// Reads the watermarks, before anything is read that they hide.
+    fn load_watermarks(&self) -> Result<()> {
+        let snapshot = self.fjall.snapshot();
+        let mut found = HashMap::new();
+        if let Some(catalog) = self.opened_keyspace(Keyspace::Catalog) {
+            for entry in snapshot.prefix(catalog, [watermark::WATERMARK]) {
+                let (key, value) = entry.into_inner().map_err(|error| cannot("scan", &error))?;
+                let damaged = || Error::Corrupt { what: "the key of a watermark of wrong length".to_owned() };
+                found.insert(watermark::prefix_of(&key).ok_or_else(damaged)?, watermark::decode(&value)?);
+            }
+        }
+        let stored = snapshot.get(&self.own, SEQUENCES_KEY).map_err(|error| cannot("read", &error))?;
+        let sequence = self.record()?.map_or(0, |record| record.sequence);
+        let seqno = self.fjall.seqno();
+        let sequences = SequenceHistory::open(stored.as_deref().unwrap_or_default(), seqno, sequence);
+        self.watermarks.load(found, sequences, seqno);
+        Ok(())
     }
 
     /// Returns the keyspace, creating it if necessary. Only the writer may call this.
@@ -193,13 +232,32 @@ impl Database {
         FreeSpace::of(&self.path, self.reserve_bytes, self.fjall.write_buffer_size())
     }
 
+    /// Replaces the snapshot that readers share by one of now, unless a commit does so at this moment.
+    pub(super) fn refresh_snapshot(&self) {
+        self.published.refresh(&self.fjall);
+    }
+
     /// Returns the sequence number below which snapshots see only the newest version of each key.
     pub(super) fn oldest_snapshot(&self) -> u64 {
         self.fjall.supervisor.snapshot_tracker.get_seqno_safe_to_gc()
     }
 
+    /// Lets merges drop the entries below the watermarks that are durable and in every snapshot.
+    pub(super) fn settle_watermarks(&self) {
+        self.watermarks.settle(self.oldest_snapshot());
+    }
+
+    /// Makes durable what is committed, so that merges may drop what its watermarks cover. Returns the sequence number next to it.
+    pub(super) fn sync_watermarks(&self) -> Result<u64> {
+        let seqno = self.fjall.visible_seqno();
+        self.fjall.persist(PersistMode::SyncData).map_err(|error| cannot("sync", &error))?;
+        self.watermarks.synced(seqno);
+        Ok(seqno)
+    }
+
     /// Rewrites all tables of a keyspace into the last level, without removed entries.
     pub(super) fn rewrite(&self, keyspace: &fjall::Keyspace) -> Result<()> {
+        self.settle_watermarks();
         let rewritten = keyspace.tree.major_compact(TABLE_BYTES, self.oldest_snapshot());
         rewritten.map_err(|error| cannot("rewrite tables", &error.into()))
     }
@@ -313,14 +371,16 @@ impl Backend for Committer {
         Some(free_space)
     }
 
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, durability: Durability) -> Result<()> {
-        let Database { fjall, own, .. } = self.database.as_ref();
+    fn commit(&mut self, mut overlay: Overlay, record: &StoreRecord, durability: Durability) -> Result<()> {
+        let Database { fjall, own, watermarks, .. } = self.database.as_ref();
         self.database.wait_for_flushes(MAX_SEALED)?;
         // A buffered commit is durable before it gets into a table: fjall syncs its journal before every flush.
         let is_synced = self.durability == Durability::Sync && durability == Durability::Sync;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
-        // All entries, the store's record and the floor.
-        let entries = overlay.len() + 2;
+        let covered = watermarks.begin_commit(&mut overlay);
+        let sequences = watermarks.sequences_to_store();
+        // All entries, the history of sequences, the store's record and the floor.
+        let entries = overlay.len() + 3;
         let batch = OwnedWriteBatch::with_capacity(fjall.clone(), entries);
         let mut batch = batch.durability(Some(mode));
         for (keyspace, key, change) in overlay.into_packed_changes() {
@@ -330,10 +390,20 @@ impl Backend for Committer {
                 None => batch.remove(keyspace, key),
             }
         }
+        if let Some(sequences) = sequences {
+            batch.insert(own, SEQUENCES_KEY, sequences);
+        }
         batch.insert(own, RECORD_KEY, record.encode());
         // The last entry: `journal::check` looks for it there.
         batch.insert(own, journal::FLOOR_KEY, fjall.seqno().to_le_bytes());
         self.database.commit(batch).map_err(|error| cannot("commit", &error))?;
+        let seqno = fjall.visible_seqno();
+        watermarks.committed(covered, seqno, record.sequence);
+        // Also where users are promised no more than a buffered commit: a power failure must not take back a watermark whose entries
+        // are gone, and leave their items.
+        if is_synced {
+            watermarks.synced(seqno);
+        }
         self.memtables.committed(&self.database);
         throttle::throttle_after(&self.database, entries);
         if is_synced && record.clock.bound.millis().abs_diff(self.marked_bound.millis()) >= MARK_MS {
@@ -379,18 +449,41 @@ impl EmbeddedSnapshot {
     fn keyspace(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
         self.reader.database.opened_keyspace(keyspace)
     }
+
+    /// Returns what the snapshot hides of a keyspace.
+    pub(super) fn hiding(
+        &self,
+        keyspace: Keyspace,
+    ) -> Option<Hiding<'_, impl Fn(watermark::Prefix) -> Result<u64>>> {
+        let read = move |prefix| watermark::watermark(self, prefix);
+        Hiding::new(&self.reader.database.watermarks, keyspace, read)
+    }
 }
 
 impl Snapshot for EmbeddedSnapshot {}
 
 impl Read for EmbeddedSnapshot {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>> {
+        if let Some(mut hiding) = self.hiding(keyspace)
+            && hiding.hides(key)?
+        {
+            return Ok(None);
+        }
         let Some(keyspace) = self.keyspace(keyspace) else { return Ok(None) };
         let value = self.snapshot.get(keyspace, key);
         Ok(value.map_err(|error| cannot("read", &error))?.map(Bytes::from))
     }
 
     fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
+        let hiding = self.hiding(keyspace);
+        let visible = match &hiding {
+            Some(hiding) => hiding.skip_hidden(keyspace, range),
+            None => Ok(range),
+        };
+        let range = match visible {
+            Ok(range) => range,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
         let Some(keyspace) = self.keyspace(keyspace).filter(|_| !range.is_empty()) else {
             return Box::new(std::iter::empty());
         };
@@ -399,9 +492,15 @@ impl Read for EmbeddedSnapshot {
             let (key, value) = guard.into_inner().map_err(|error| cannot("scan", &error))?;
             Ok((Bytes::from(key), Bytes::from(value)))
         };
-        match direction {
-            Direction::Forward => Box::new(entries.map(entry)),
-            Direction::Backward => Box::new(entries.rev().map(entry)),
+        match (direction, hiding) {
+            (Direction::Forward, None) => Box::new(entries.map(entry)),
+            (Direction::Backward, None) => Box::new(entries.rev().map(entry)),
+            (Direction::Forward, Some(mut hiding)) => {
+                Box::new(entries.filter_map(move |guard| hiding.visible(entry(guard))))
+            }
+            (Direction::Backward, Some(mut hiding)) => {
+                Box::new(entries.rev().filter_map(move |guard| hiding.visible(entry(guard))))
+            }
         }
     }
 }

@@ -15,6 +15,9 @@
 //! | `readers.rs` | open snapshots, to wait for those opened before some moment |
 //! | `scrub.rs` | getting removed bytes out of the files |
 //! | `throttle.rs` | delays that let compaction keep up with writing |
+//! | `watermarks.rs`, `hiding.rs` | removals told by one number: on their way to merges, and hidden from readers |
+//! | `covered_tables.rs`, `sequence_history.rs` | tables that are dropped whole, because watermarks cover all that they have |
+//! | `reclaim.rs` | the space that dropped tables leave when nothing else is written |
 //! | `data_directory.rs` | which directories may hold a store |
 //! | `restore.rs` | making a store from a backup |
 //! | `journal.rs`, `manifest.rs` | checks that fjall does not make when it opens a store |
@@ -22,8 +25,10 @@
 
 mod compaction_health;
 mod compactor;
+mod covered_tables;
 mod data_directory;
 mod database;
+mod hiding;
 mod journal;
 mod manifest;
 mod marker;
@@ -32,10 +37,17 @@ mod model;
 mod published;
 mod queue;
 mod readers;
+mod reclaim;
 mod rescue;
 mod restore;
 mod scrub;
+mod sequence_history;
 mod throttle;
+#[cfg(test)]
+mod watermark_steps_tests;
+#[cfg(test)]
+mod watermark_tests;
+mod watermarks;
 
 use crate::clock::{ClockOptions, Command};
 use crate::record::StoreRecord;

@@ -27,11 +27,24 @@ impl Published {
     pub(super) fn commit(&self, database: &fjall::Database, batch: OwnedWriteBatch) -> fjall::Result<()> {
         let _committing = self.committing.lock();
         batch.commit()?;
+        self.publish(database);
+        Ok(())
+    }
+
+    /// Replaces the newest state by the same one under a later number, so that older numbers are needed by no snapshot; does
+    /// nothing while a batch is committed, which does it, too.
+    pub(super) fn refresh(&self, database: &fjall::Database) {
+        let Some(_committing) = self.committing.try_lock() else { return };
+        let supervisor = &database.supervisor;
+        supervisor.snapshot_tracker.publish(supervisor.seqno.next());
+        self.publish(database);
+    }
+
+    fn publish(&self, database: &fjall::Database) {
         let newest = Arc::new(database.snapshot());
         let before = std::mem::replace(&mut *self.newest.write(), newest);
         // Outside the lock that readers take.
         drop(before);
-        Ok(())
     }
 
     /// Returns the newest state.

@@ -6,13 +6,13 @@
 //! starved. A group has one priority: no other caller waits for the commit of background work, and the writer time that
 //! background work takes is known.
 
+use super::throttle::instant;
 use crate::sync::{self, Condvar, JoinHandle, Mutex};
 use crate::writer::{Backend, Shared, Work, Writer, refuse};
 use crate::{Error, Priority, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
 
 /// The amount of queued work at which submitters wait; small in models, so that they reach it.
 const MAX_WAITING: usize = if cfg!(feature = "shuttle") { 3 } else { 4096 };
@@ -165,14 +165,6 @@ pub(super) fn start<B: Backend + 'static>(
         }
     };
     sync::spawn("bolide-writer", body).map_err(|error| Error::io("start the writer thread", &error))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long the writer thread works is no matter of the store's clock"
-)]
-fn instant() -> Instant {
-    Instant::now()
 }
 
 /// Answers all waiting work when the writer thread ends, for whatever reason.

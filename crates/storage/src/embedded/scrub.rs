@@ -6,8 +6,10 @@
 //! 1. wait for earlier snapshots: they may read removed entries, so fjall would keep those;
 //! 2. begin another journal file, so that the old ones, which hold written data and the keys of removed data, can go;
 //! 3. flush every memtable: fjall deletes a journal file when tables hold everything in it;
-//! 4. rewrite the tables of the keyspaces concerned into the last level, without removed entries and their tombstones;
-//! 5. let fjall drop the old versions of its tables, which unlinks their files, and check that they are gone.
+//! 4. wait until the watermarks are in every snapshot that fjall knows of: a merge drops nothing for one that is not;
+//! 5. rewrite the tables of the keyspaces concerned into the last level, without removed entries and their tombstones, and without
+//!    what lies below watermarks;
+//! 6. let fjall drop the old versions of its tables, which unlinks their files, and check that they are gone.
 //!
 //! fjall begins another journal file only when the current one reaches 64 MB, and offers no call for it. So the scrub
 //! fills it with dummy writes, in pieces too small to delay a commit; a busy journal needs fewer of them.
@@ -74,8 +76,9 @@ impl Scrub<'_> {
         }
         let journals = self.journals()?;
         self.begin_journal(&journals)?;
+        let watermarks = self.database.sync_watermarks()?;
         self.database.flush()?;
-        if !self.wait_until_gone(&journals)? {
+        if !self.wait_until_gone(&journals)? || !self.wait_until_settled(watermarks)? {
             return Ok(Scrubbed::Held);
         }
         let tables = self.rewrite(keyspaces, watcher)?;
@@ -141,6 +144,24 @@ impl Scrub<'_> {
     fn wait_until_gone(&self, files_before: &BTreeSet<PathBuf>) -> Result<bool> {
         for waited in 0..WAIT_MAX_MS {
             if !files_before.iter().any(|file| file.exists()) {
+                return Ok(true);
+            }
+            if (self.stopping)() {
+                return Err(Error::Closed);
+            }
+            if waited % GC_INTERVAL_MS == 0 {
+                self.collect_garbage()?;
+            }
+            pause();
+        }
+        Ok(false)
+    }
+
+    /// Waits until the rewrite may drop what the watermarks of commits before `seqno` cover; returns false if that takes too long.
+    fn wait_until_settled(&self, seqno: u64) -> Result<bool> {
+        for waited in 0..WAIT_MAX_MS {
+            self.database.settle_watermarks();
+            if self.database.watermarks.are_settled_through(seqno) {
                 return Ok(true);
             }
             if (self.stopping)() {

@@ -6,7 +6,7 @@
 
 use super::database::Database;
 use lsm_tree::AbstractTree;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The number of runs without a delay: those merged at once, and as many that arrive meanwhile.
 const UNTHROTTLED_RUNS: usize = 8;
@@ -42,6 +42,12 @@ pub(super) fn throttle_after(database: &Database, entries: usize) {
 fn delay(runs: usize, entries: usize) -> Duration {
     let times = runs.saturating_sub(UNTHROTTLED_RUNS).saturating_mul(entries);
     DELAY.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)).min(MAX_DELAY)
+}
+
+/// Returns the instant of now. How long the store's threads work and wait is no matter of its clock.
+#[expect(clippy::disallowed_methods, reason = "the store's clock is another")]
+pub(super) fn instant() -> Instant {
+    Instant::now()
 }
 
 #[expect(

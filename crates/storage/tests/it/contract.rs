@@ -4,7 +4,10 @@ use crate::support::{Bench, get, list, put, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use storage::{Direction, Error, KeyRange, Keyspace, Lanes, Read, Snapshot, Store, Transaction, transact};
+use storage::{
+    Direction, Error, KeyRange, Keyspace, Lanes, Read, SLOT_BITS, Snapshot, Store, Transaction, transact,
+    watermark,
+};
 
 const SEEDS: u64 = 12;
 const STEPS: usize = 150;
@@ -73,7 +76,8 @@ impl Walker {
         let look = |snapshot: &&Arc<dyn Snapshot>| {
             let read: &dyn Read = snapshot.as_ref() as &dyn Snapshot;
             let entries = list(read, keyspace, range.clone(), direction);
-            format!("{:?} {entries:?}", read.get(keyspace, &key))
+            let numbered = NUMBERED.map(|keyspace| list(read, keyspace, KeyRange::prefix([0, 0]), direction));
+            format!("{:?} {entries:?} {numbered:?}", read.get(keyspace, &key))
         };
         snapshots.iter().map(look).collect()
     }
@@ -92,7 +96,9 @@ fn steps(random: &mut fastrand::Rng, tx: &mut Transaction<'_>, parts: u8) -> Res
     let mut told = vec![format!("{:?} {:?}", tx.time(), tx.trusted_time())];
     for _ in 0..random.u8(..12) {
         let (keyspace, key) = (keyspace(random), key(random));
-        match random.u8(..11) {
+        match random.u8(..15) {
+            11..14 => put_numbered(random, tx)?,
+            14 => remove_numbered(random, tx)?,
             0..4 => tx.put(keyspace, key, vec![random.u8(..); random.usize(..9)]),
             4..6 => tx.remove(keyspace, key),
             6 => told.push(format!("{}", tx.next_sequence())),
@@ -106,6 +112,41 @@ fn steps(random: &mut fastrand::Rng, tx: &mut Transaction<'_>, parts: u8) -> Res
         }
     }
     if random.u8(..10) == 0 { Err(Error::Conflict { keyspace: "none" }) } else { Ok(told) }
+}
+
+/// The keyspaces whose keys end with a number.
+const NUMBERED: [Keyspace; 4] = [Keyspace::Item, Keyspace::Index, Keyspace::Queue, Keyspace::Feed];
+
+fn prefix(random: &mut fastrand::Rng) -> [u8; 4] {
+    [0, 0, 0, random.u8(..2)]
+}
+
+/// Puts an entry above the watermark of its prefix.
+fn put_numbered(random: &mut fastrand::Rng, tx: &mut Transaction<'_>) -> Result<(), Error> {
+    let prefix = prefix(random);
+    let number = watermark(tx, prefix)? + random.u64(..20);
+    while tx.last_sequence() < number >> SLOT_BITS {
+        tx.next_sequence();
+    }
+    let keyspace = NUMBERED[random.usize(..4)];
+    // Keys of items and of the feed are a prefix and a number and nothing else.
+    let between = if [Keyspace::Item, Keyspace::Feed].contains(&keyspace) { Vec::new() } else { key(random) };
+    tx.put(keyspace, [&prefix[..], &between, &number.to_be_bytes()].concat(), vec![random.u8(..)]);
+    Ok(())
+}
+
+/// Removes what is below a number, and sets the watermark there or lower.
+fn remove_numbered(random: &mut fastrand::Rng, tx: &mut Transaction<'_>) -> Result<(), Error> {
+    let prefix = prefix(random);
+    let below = watermark(tx, prefix)? + random.u64(..15);
+    for keyspace in NUMBERED {
+        let entries = tx.scan(keyspace, KeyRange::prefix(prefix), Direction::Forward);
+        let keys = entries.map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>, Error>>()?;
+        let is_below =
+            |key: &[u8]| key.last_chunk().is_some_and(|number| u64::from_be_bytes(*number) < below);
+        keys.iter().filter(|key| is_below(key)).for_each(|key| tx.remove(keyspace, key.to_vec()));
+    }
+    tx.set_watermark(prefix, below.saturating_sub(random.u64(..3)))
 }
 
 /// A part of a job. If it fails, everything is as before it.

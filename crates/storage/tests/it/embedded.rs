@@ -84,8 +84,8 @@ fn stores_of_other_formats_and_foreign_directories_are_refused_by_name() {
     bench.close();
     let marker = bench.path().join("bolide.store");
     let text = fs::read_to_string(&marker).unwrap();
-    fs::write(&marker, text.replace("store 10", "store 11")).unwrap();
-    assert_eq!(bench.open(), Err(Error::Unsupported { found: 11, supported: 10 }));
+    fs::write(&marker, text.replace("store 11", "store 12")).unwrap();
+    assert_eq!(bench.open(), Err(Error::Unsupported { found: 12, supported: 11 }));
     fs::write(&marker, "something else").unwrap();
     assert!(matches!(bench.open(), Err(Error::Corrupt { what }) if what.contains("bolide.store")));
     fs::remove_file(&marker).unwrap();

@@ -4,7 +4,7 @@ use crate::support::{Bench, run};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use storage::{Keyspace, Scrubbed, Store};
+use storage::{Direction, KeyRange, Keyspace, SLOT_BITS, Scrubbed, Store};
 
 const KEYSPACES: [Keyspace; 3] = [Keyspace::Item, Keyspace::Id, Keyspace::Index];
 const ITEMS: u32 = 2000;
@@ -108,4 +108,35 @@ fn t24_a_scrub_ends_while_others_read_and_write() {
         assert!(done && !holds(bench.path(), "doomed"));
     });
     assert_eq!(count(store, "busy"), ITEMS as usize);
+}
+
+/// The removals that a watermark stands for are not written; the bytes must leave the files all the same.
+#[test]
+fn t24_what_lies_below_a_watermark_is_in_no_file_after_a_scrub() {
+    const PREFIX: [u8; 4] = [0, 0, 0, 7];
+    let mut bench = Bench::embedded();
+    let key = |number: u64, who: &str| [&PREFIX[..], who.as_bytes(), &number.to_be_bytes()].concat();
+    run(bench.store(), move |transaction| {
+        // Numbers are made of sequences.
+        while transaction.next_sequence() < (2 * u64::from(ITEMS)) >> SLOT_BITS {}
+        for number in 0..u64::from(ITEMS) {
+            transaction.put(Keyspace::Index, key(number, "doomed"), "");
+            transaction.put(Keyspace::Index, key(u64::from(ITEMS) + number, "living"), "");
+        }
+        Ok(())
+    })
+    .unwrap();
+    bench.reopen();
+    run(bench.store(), move |transaction| {
+        (0..u64::from(ITEMS)).for_each(|number| transaction.remove(Keyspace::Index, key(number, "doomed")));
+        transaction.set_watermark(PREFIX, u64::from(ITEMS))
+    })
+    .unwrap();
+    assert!(holds(bench.path(), "doomed"));
+    assert_eq!(bench.store().scrub(&KEYSPACES), Ok(Scrubbed::Done));
+    assert!(!holds(bench.path(), "doomed"));
+    bench.reopen();
+    let snapshot = bench.store().snapshot().unwrap();
+    let left = snapshot.scan(Keyspace::Index, KeyRange::prefix(PREFIX), Direction::Forward).count();
+    assert_eq!(left, ITEMS as usize);
 }

@@ -235,6 +235,7 @@ impl Inspection<'_> {
                 Some(name) => layout.retired.push((partition, name)),
                 None => self.unreadable_record("a collection that is gone"),
             },
+            CatalogKey::Watermark if value.len() != 8 => self.unreadable_record("a watermark"),
             CatalogKey::Watch if !is_watch(key, &value) => self.unreadable_record("a watch"),
             CatalogKey::WatchLog if !watch::is_log_entry(key, value) => {
                 self.unreadable_record("an entry of the log of watched collections");

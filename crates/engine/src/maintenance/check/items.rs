@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use document::ItemNumber;
-use storage::{Direction, KeyRange, Keyspace};
+use storage::{Direction, KeyRange, Keyspace, watermark};
 
 use super::finding::{Fix, Subject};
 use super::names;
@@ -285,6 +285,16 @@ impl Inspection<'_> {
                 }
                 let what = format!("{} that it does not call for", a(keyspace));
                 self.book.fix(subject(keyspace), &place, what, [remove])?;
+                Ok(false)
+            }
+            ItemState::Absent if number.0 < watermark(self.reader, checked.id().0.to_be_bytes())? => {
+                let what = format!("{} of item {}, which a watermark hides", a(keyspace), number.0);
+                self.book.refuse(
+                    subject(keyspace),
+                    label,
+                    what,
+                    "whether the item exists is not known; restore a backup",
+                );
                 Ok(false)
             }
             ItemState::Absent => {

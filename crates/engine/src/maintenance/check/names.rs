@@ -22,6 +22,7 @@ pub(super) enum CatalogKey {
     IndexState(PartitionId),
     IndexPolicy(PartitionId, Generation),
     Resource { kind: u8, parent: u32, number: u32 },
+    Watermark,
 }
 
 impl CatalogKey {
@@ -51,6 +52,7 @@ impl CatalogKey {
             keys::INDEX_STATE => CatalogKey::IndexState(partition()?),
             keys::INDEX_POLICY => two()
                 .map(|(id, generation)| CatalogKey::IndexPolicy(PartitionId(id), Generation(generation)))?,
+            keys::WATERMARK => partition().map(|_| CatalogKey::Watermark)?,
             keys::RESOURCE => {
                 let (kind, rest) = rest.split_first()?;
                 let (owner, number) = rest.split_first_chunk()?;
@@ -164,6 +166,8 @@ mod tests {
                 assert_eq!(CatalogKey::parse(&[&bytes[..], &[0]].concat()), None, "{key:?} and a byte");
             }
         }
+        let watermark = [&[storage::WATERMARK][..], &P.0.to_be_bytes()].concat();
+        assert_eq!(CatalogKey::parse(&watermark), Some(CatalogKey::Watermark));
         assert_eq!(CatalogKey::parse(&[0xEE]), None);
     }
 

@@ -382,6 +382,21 @@ const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
         value[at] = b'a';
         scene.plant(move |tx| tx.put(Keyspace::Item, second.0, value));
     }),
+    (
+        "an id of an item that is hidden",
+        Subject::Id,
+        "which a watermark hides",
+        "restore a backup",
+        |scene| {
+            let (mut key, _) = scene.entries(Keyspace::Id, scene.partition()).remove(0);
+            key.push(b'!');
+            let prefix = scene.partition().0.to_be_bytes();
+            scene.plant(move |tx| {
+                tx.put(Keyspace::Id, key, 5_u64.to_be_bytes().to_vec());
+                tx.set_watermark(prefix, 6).expect("a watermark");
+            });
+        },
+    ),
     ("a key of no kind", Subject::Key, "a key of no known kind", "what it means is not known", |scene| {
         let key = [&keys::partition(scene.partition())[..], &[0xEE, 1]].concat();
         scene.plant(move |tx| tx.put(Keyspace::Counter, key, "?"));

@@ -25,6 +25,9 @@ mod damage_tests;
 #[cfg(test)]
 mod damaged_place_tests;
 mod figures;
+mod front;
+#[cfg(test)]
+mod front_tests;
 mod pace;
 #[cfg(test)]
 mod pace_tests;

@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use document::{Document, ItemNumber};
-use storage::{Direction, Keyspace};
+use storage::{Direction, Keyspace, Transaction};
 
+use super::front::{Front, FrontScan};
 use crate::access::gate::{Gate, LookupResult, View};
 use crate::catalog::container::{Container, Partition};
 use crate::entries::queues::from_cursor;
@@ -22,7 +23,7 @@ use crate::expiry::Policy;
 use crate::expiry::header::Record;
 use crate::index::MaintainedIndexes;
 use crate::index::footprint::Footprint;
-use crate::keys;
+use crate::keys::{self, PartitionId};
 use crate::types::error::Result;
 use crate::types::limits::{ITEM_BYTES_MAX, SWEEP_ENTRIES};
 use crate::write::container_schema::ContainerSchema;
@@ -37,6 +38,8 @@ pub(super) struct Prepared {
     /// The policy and index generations that they were computed with.
     basis: Option<(Arc<Policy>, ContainerSchema)>,
     removals: HashMap<ItemNumber, Removal>,
+    /// Which of them are the first items of the partition.
+    front: Front,
 }
 
 /// An item and what it leaves in the store.
@@ -79,6 +82,7 @@ impl Prepared {
         let basis = (Arc::clone(&gate.policy), ContainerSchema::open(snapshot, container, partition)?);
         let (policy, schema) = &*self.basis.insert(basis);
         let (mut entries, mut bytes) = (0, 0);
+        let mut first = FrontScan::open(snapshot, gate.partition)?;
         for queue in policy.queues() {
             let Some(through) = policy.expired_through(queue, gate.now) else { continue };
             let range = from_cursor(snapshot, gate.partition, queue, through)?;
@@ -87,11 +91,17 @@ impl Prepared {
                     return Ok(());
                 }
                 let (_, number) = keys::queue_entry(&entry?.0)?;
-                let LookupResult::Expired(record) = gate.by_number(snapshot, number)? else { continue };
+                // Mostly items expire in the order of their numbers, and then the scan has their bytes already.
+                let found = match first.bytes_of(number) {
+                    Some(bytes) => gate.by_bytes(snapshot, number, &bytes)?,
+                    None => gate.by_number(snapshot, number)?,
+                };
+                let LookupResult::Expired(record) = found else { continue };
                 let removal = Removal::new(schema, record)?;
                 entries += removal.footprint.entries();
                 bytes += removal.record.size();
                 self.removals.insert(number, removal);
+                self.front.extend(&mut first, |number| self.removals.contains_key(number))?;
             }
         }
         Ok(())
@@ -108,6 +118,21 @@ impl Prepared {
     /// Returns the removal of an item if it was prepared.
     pub(super) fn take(&mut self, number: ItemNumber) -> Option<Removal> {
         self.removals.remove(&number)
+    }
+
+    /// Takes note that an item was removed.
+    pub(super) fn removed(&mut self, number: ItemNumber) {
+        self.front.removed(number);
+    }
+
+    /// Sets the partition's watermark behind the first items if they were removed.
+    pub(super) fn set_watermark(
+        &self,
+        tx: &mut Transaction<'_>,
+        partition: PartitionId,
+        policy: &Policy,
+    ) -> Result<()> {
+        self.front.set_watermark(tx, partition, policy)
     }
 }
 

@@ -119,12 +119,18 @@ impl ItemRemover {
     fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
         match self {
             ItemRemover::Container(schema, prepared) => {
-                if let Some(expected) = prepared.borrow_mut().take(number)
-                    && let Some(removed) = remove(tx, gate, schema, expected, Footprint::remove_if_named)?
-                {
-                    return Ok(Some(removed));
+                let mut prepared = prepared.borrow_mut();
+                let mut removed = match prepared.take(number) {
+                    Some(expected) => remove(tx, gate, schema, expected, Footprint::remove_if_named)?,
+                    None => None,
+                };
+                if removed.is_none() {
+                    removed = remove_found(tx, gate, schema, number)?;
                 }
-                remove_found(tx, gate, schema, number)
+                if removed.is_some() {
+                    prepared.removed(number);
+                }
+                Ok(removed)
             }
             ItemRemover::Collection(schema) => {
                 let removed = remove_found(tx, gate, schema, number)?;
@@ -132,6 +138,21 @@ impl ItemRemover {
                 let charge = |removed: &Removed| Charge::write(removed.bytes, removed.entries as u64);
                 Ok(removed.map(|removed| Removed { charge: charge(&removed), ..removed }))
             }
+        }
+    }
+
+    /// Sets the partition's watermark as far as the removals allow, which makes them cheaper.
+    fn set_watermark(
+        &self,
+        tx: &mut Transaction<'_>,
+        partition: keys::PartitionId,
+        policy: &Policy,
+    ) -> Result<()> {
+        match self {
+            // What is left of an index that is being cleared away may be of any item.
+            ItemRemover::Container(schema, _) if schema.maintained.clearing().next().is_some() => Ok(()),
+            ItemRemover::Container(_, prepared) => prepared.borrow().set_watermark(tx, partition, policy),
+            ItemRemover::Collection(_) => Ok(()),
         }
     }
 }
@@ -198,6 +219,7 @@ pub(super) fn sweep(
     {
         sweep_batch(tx, gate, items, batch, limit, &mut swept)?;
     }
+    items.set_watermark(tx, id, &policy)?;
     swept.next_due = match leave {
         Removable::Nothing(retry_at) if swept.left => Some(*retry_at),
         _ if swept.left || swept.more || swept.items as usize >= limit || swept.is_full() => Some(now),
