@@ -50,7 +50,7 @@ impl Model {
     fn remove(&mut self, bench: &mut Bench, random: &mut fastrand::Rng) {
         let doomed: Vec<_> = self.entries.iter().filter(|_| random.u8(..8) == 0).cloned().collect();
         let changes: Vec<_> = doomed.iter().map(|(at, key)| (COVERED[*at], key.clone(), None)).collect();
-        doomed.iter().for_each(|entry| _ = self.entries.remove(entry));
+        self.entries.retain(|entry| !doomed.contains(entry));
         bench.commit(random_durability(random), &changes);
     }
 
@@ -64,7 +64,7 @@ impl Model {
         };
         let doomed: Vec<_> = self.entries.iter().filter(is_covered).cloned().collect();
         let mut changes: Vec<_> = doomed.iter().map(|(at, key)| (COVERED[*at], key.clone(), None)).collect();
-        doomed.iter().for_each(|entry| _ = self.entries.remove(entry));
+        self.entries.retain(|entry| !doomed.contains(entry));
         changes.push((Keyspace::Catalog, watermark::key(prefix), Some(below.to_be_bytes().to_vec())));
         self.below.insert(prefix, below);
         bench.commit(random_durability(random), &changes);
