@@ -208,8 +208,14 @@ impl Run<'_> {
             left_out.extend(lists.long.iter().map(|name| exactly(name)));
         }
         let finished = self.test(&["-run", &pattern, "-skip", &left_out.join("|")])?;
-        let results = Results::of(&finished.output);
+        let mut results = Results::of(&finished.output);
         report::show(&format!("{}: {}", self.package, results.counts()));
+        for name in lists.timed.intersection(&results.failed.clone()) {
+            report::show(&format!("FAILED among others, runs again alone: {name}"));
+            if self.test(&["-run", &exactly(name)])?.success {
+                results.passed_again(name);
+            }
+        }
         ensure!(results.count() > 0, "no test ran in {}:\n{}", self.package, finished.output);
         let ended = finished.output.lines().find(|line| line.starts_with("panic: "));
         ensure!(ended.is_none(), "{}: {}", self.package, ended.unwrap_or_default());

@@ -35,6 +35,8 @@ pub(crate) struct Lists {
     pub(crate) files: Vec<String>,
     /// Tests that take too long for the short tier.
     pub(crate) long: Vec<String>,
+    /// Tests that measure milliseconds, and may fail beside others.
+    pub(crate) timed: BTreeSet<String>,
     failures: BTreeMap<String, Expected>,
     skips: BTreeMap<String, usize>,
 }
@@ -56,6 +58,10 @@ impl Lists {
         let mut lists = Lists { files: lines("files.txt")?, long: lines("long.txt")?, ..Lists::default() };
         for line in lines("expected-failures.txt")? {
             lists.expect(&line)?;
+        }
+        for line in lines("timed.txt")? {
+            let (name, _) = line.split_once(' ').with_context(|| format!("{line} has no reason"))?;
+            lists.timed.insert(name.to_owned());
         }
         for line in lines("expected-skips.txt")? {
             let mut words = line.split_whitespace();
@@ -145,6 +151,12 @@ impl Results {
         let mut results = Results::default();
         results.of_end(if passed { "PASS" } else { "FAIL" }).insert(name.to_owned());
         results
+    }
+
+    /// Replaces the failure of a test that has passed when it ran again.
+    pub(crate) fn passed_again(&mut self, name: &str) {
+        self.failed.remove(name);
+        self.passed.insert(name.to_owned());
     }
 
     fn of_end(&mut self, word: &str) -> &mut BTreeSet<String> {

@@ -27,7 +27,7 @@ impl Working {
         }
     }
 
-    /// Ends the reads, for which no client waits any more. A write goes on: it may be submitted.
+    /// Ends the reads, for which no client waits any more. Writes go on until the connection ends: they may be submitted.
     pub(crate) fn abandon_reads(&mut self) {
         self.reads.abort_all();
     }

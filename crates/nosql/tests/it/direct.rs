@@ -60,11 +60,13 @@ impl Fixture {
         Fixture { server, connector }.with_container("").await
     }
 
-    /// A server with such bounds, and its admission control.
+    /// A server with such bounds, and its admission control. A stopped clock may outrun bytes, so they may take long.
     pub(crate) async fn bounded(bounds: Bounds) -> (Fixture, Arc<Admission>) {
+        let long = Duration::from_hours(1);
+        let limits = Limits { body_pause_timeout: long, body_timeout: long, ..Limits::default() };
         let admission = Arc::new(Admission::new(bounds));
         let shared = Arc::clone(&admission);
-        let fixture = Fixture::made(Limits::default(), |service| service.with_admission(shared)).await;
+        let fixture = Fixture::made(limits, |service| service.with_admission(shared)).await;
         (fixture, admission)
     }
 
