@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use document::{Document, ItemNumber};
-use storage::{Direction, Keyspace, Transaction};
+use storage::{Direction, Keyspace};
 
 use super::front::{Front, FrontScan};
 use crate::access::gate::{Gate, LookupResult, View};
@@ -23,7 +23,7 @@ use crate::expiry::Policy;
 use crate::expiry::header::Record;
 use crate::index::MaintainedIndexes;
 use crate::index::footprint::Footprint;
-use crate::keys::{self, PartitionId};
+use crate::keys;
 use crate::types::error::Result;
 use crate::types::limits::{ITEM_BYTES_MAX, SWEEP_ENTRIES};
 use crate::write::container_schema::ContainerSchema;
@@ -39,7 +39,7 @@ pub(super) struct Prepared {
     basis: Option<(Arc<Policy>, ContainerSchema)>,
     removals: HashMap<ItemNumber, Removal>,
     /// Which of them are the first items of the partition.
-    front: Front,
+    pub(super) front: Front,
 }
 
 /// An item and what it leaves in the store.
@@ -118,21 +118,6 @@ impl Prepared {
     /// Returns the removal of an item if it was prepared.
     pub(super) fn take(&mut self, number: ItemNumber) -> Option<Removal> {
         self.removals.remove(&number)
-    }
-
-    /// Takes note that an item was removed.
-    pub(super) fn removed(&mut self, number: ItemNumber) {
-        self.front.removed(number);
-    }
-
-    /// Sets the partition's watermark behind the first items if they were removed.
-    pub(super) fn set_watermark(
-        &self,
-        tx: &mut Transaction<'_>,
-        partition: PartitionId,
-        policy: &Policy,
-    ) -> Result<()> {
-        self.front.set_watermark(tx, partition, policy)
     }
 }
 

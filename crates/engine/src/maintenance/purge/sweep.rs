@@ -128,7 +128,7 @@ impl ItemRemover {
                     removed = remove_found(tx, gate, schema, number)?;
                 }
                 if removed.is_some() {
-                    prepared.removed(number);
+                    prepared.front.removed(number);
                 }
                 Ok(removed)
             }
@@ -151,7 +151,9 @@ impl ItemRemover {
         match self {
             // What is left of an index that is being cleared away may be of any item.
             ItemRemover::Container(schema, _) if schema.maintained.clearing().next().is_some() => Ok(()),
-            ItemRemover::Container(_, prepared) => prepared.borrow().set_watermark(tx, partition, policy),
+            ItemRemover::Container(_, prepared) => {
+                prepared.borrow().front.set_watermark(tx, partition, policy)
+            }
             ItemRemover::Collection(_) => Ok(()),
         }
     }
