@@ -1,17 +1,20 @@
-//! Checks the server's accounting of memory: answers that authenticated peers leave unread, against the memory of the
-//! process.
+//! Checks the server's accounting of memory: what peers make it hold, against the memory of the process.
 //!
 //! `request-memory` bounds what is counted. That only bounds memory if the count is correct, so the resident memory may grow
 //! by 1.3 times the bytes that are counted, and by no more.
 
+use std::any::Any;
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use bolide_bench::client::{Client, resident_kib_of};
+use anyhow::{Context, Result, ensure};
+use bolide_bench::client::{Bson, Client, message, resident_kib_of};
+use direct::{Blocking, Call};
+use rntbd::OperationType;
 
+use crate::item_client::account;
 use crate::overload_peers::{held_bytes, make_large_items, signed, wait_for};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
@@ -20,43 +23,102 @@ use crate::{Outcome, Setting};
 const MOST: f64 = 1.3;
 /// The least that has to be counted for a ratio to say something.
 const COUNTED_LEAST: u64 = 64 << 20;
-/// More peers than there is room for.
-const PEERS: usize = 80;
 /// The count is stable when it has not changed for this long.
 const STILL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The path of the items.
+const ITEMS: &str = "/dbs/db/colls/c/docs";
+const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
+
+/// What peers make the server hold.
+struct Kind {
+    name: &'static str,
+    /// More of them than there is room for, or enough to tell.
+    peers: usize,
+    /// Makes one peer do so, which goes on as long as the result exists.
+    begin: fn(&Server) -> Result<Box<dyn Any>>,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind { name: "pages over HTTP that are not read", peers: 80, begin: unread_page },
+    Kind { name: "bodies over HTTP without their end", peers: 60, begin: unfinished_body },
+    Kind { name: "MongoDB messages without their end", peers: 4, begin: unfinished_message },
+    Kind { name: "pages in direct mode that are not read", peers: 20, begin: unread_direct_pages },
+];
 
 /// Runs it.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let launch = Launch::new(&setting.server, place);
-    let server = launch.start()?;
-    let mut client = Client::connect(&server.address)?;
-    make_large_items(&mut client)?;
-    let path = "/dbs/db/colls/c/docs";
-    let headers = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
-    // The memory that the first page brings into the caches does not belong to an answer.
-    client.request("GET", path, headers, "")?.expect(200)?;
-    let before = resident_kib_of(server.id())?.0 << 10;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{}{headers}\r\n", signed("GET", path));
-    let mut peers = Vec::new();
-    for _ in 0..PEERS {
-        let mut stream = TcpStream::connect(&server.address)?;
-        stream.write_all(request.as_bytes())?;
-        peers.push(stream);
+    let mut told = Vec::new();
+    for kind in &KINDS {
+        told.push(kind.check(&launch).context(kind.name)?);
     }
-    let counted = counted_at_last(&server)?;
-    let grown = (resident_kib_of(server.id())?.0 << 10).saturating_sub(before);
-    ensure!(counted >= COUNTED_LEAST, "only {} MiB are counted, which shows nothing", counted >> 20);
-    let ratio = grown as f64 / counted as f64;
-    let told = format!(
-        "{PEERS} peers with a key left pages unread: {} MiB are counted, memory grew by {} MiB, {ratio:.2} times as much",
-        counted >> 20,
-        grown >> 20
+    Ok(Outcome::Held(told.join("; ")))
+}
+
+impl Kind {
+    /// Compares the count with the memory, of a server that has held nothing yet.
+    fn check(&self, launch: &Launch) -> Result<String> {
+        let server = launch.start()?;
+        let mut client = Client::connect(&server.address)?;
+        make_large_items(&mut client)?;
+        // The memory that the first page brings into the caches does not belong to an answer.
+        client.request("GET", ITEMS, PARTITION_KEY, "")?.expect(200)?;
+        let before = resident_kib_of(server.id())?.0 << 10;
+        let peers = (0..self.peers).map(|_| (self.begin)(&server)).collect::<Result<Vec<_>>>()?;
+        let counted = counted_at_last(&server)?;
+        let grown = (resident_kib_of(server.id())?.0 << 10).saturating_sub(before);
+        ensure!(counted >= COUNTED_LEAST, "only {} MiB are counted, which shows nothing", counted >> 20);
+        let ratio = grown as f64 / counted as f64;
+        let told = format!(
+            "{}: {} MiB are counted, memory grew by {} MiB, {ratio:.2} times as much",
+            self.name,
+            counted >> 20,
+            grown >> 20
+        );
+        ensure!(ratio <= MOST, "{told}; {MOST} would do");
+        drop(peers);
+        server.kill()?;
+        std::fs::remove_dir_all(&launch.data).context("cannot remove the data")?;
+        Ok(told)
+    }
+}
+
+fn unread_page(server: &Server) -> Result<Box<dyn Any>> {
+    let mut stream = TcpStream::connect(&server.address)?;
+    let request = format!("GET {ITEMS} HTTP/1.1\r\nhost: x\r\n{}{PARTITION_KEY}\r\n", signed("GET", ITEMS));
+    stream.write_all(request.as_bytes())?;
+    Ok(Box::new(stream))
+}
+
+fn unfinished_body(server: &Server) -> Result<Box<dyn Any>> {
+    const BYTES: usize = 2_000_000;
+    let mut stream = TcpStream::connect(&server.address)?;
+    let head = format!(
+        "POST {ITEMS} HTTP/1.1\r\nhost: x\r\n{}{PARTITION_KEY}content-length: {BYTES}\r\n\r\n",
+        signed("POST", ITEMS)
     );
-    ensure!(ratio <= MOST, "{told}; {MOST} would do");
-    drop(peers);
-    server.stop(Duration::from_secs(60))?;
-    Ok(Outcome::Held(told))
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&vec![b' '; BYTES - 1])?;
+    Ok(Box::new(stream))
+}
+
+fn unfinished_message(server: &Server) -> Result<Box<dyn Any>> {
+    let text = "z".repeat(4_000_000);
+    let documents = (0..8).map(|_| Bson::new().text("text", &text).finish());
+    let bytes = message("test", Bson::new().text("insert", "large").array("documents", documents));
+    let mut stream = TcpStream::connect(&server.mongo)?;
+    stream.write_all(&bytes[..bytes.len() - 1])?;
+    Ok(Box::new(stream))
+}
+
+fn unread_direct_pages(server: &Server) -> Result<Box<dyn Any>> {
+    let mut client = Blocking::connect(server.address.parse()?, &server.root_certificate()?, account())?;
+    let pages = Call::new(OperationType::ReadFeed, &ITEMS[1..]).key("[\"p\"]");
+    for _ in 0..4 {
+        client.send(&pages)?;
+    }
+    Ok(Box::new(client))
 }
 
 /// Returns the count once it has stopped growing.

@@ -7,6 +7,7 @@
 //! answered with an error, never with something else, and does no harm beyond itself.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ const COMPACTOR: &str = "bolide-compact";
 const READERS: Threads = Threads::AllBut(&[WRITER, FLUSHER, COMPACTOR]);
 /// What the log says when a merge has succeeded that had failed.
 const MERGED_AGAIN: &str = "compaction works again";
+/// Bytes that are allocated behind the end of a journal.
+const AHEAD: u64 = 64 << 10;
 /// The file beside the data that says how far they go.
 const MARKER: &str = "bolide.store";
 
@@ -292,13 +295,16 @@ impl Failures {
     }
 
     fn while_starting(&mut self, injection: &Injection, files: Files) -> Result<bool> {
-        // Something for recovery to do, in tables and in the journal.
+        // Something for recovery to do, in tables, in the journal, and behind its end.
         let server = self.start()?;
         self.write(&server, None)?;
         ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
         let server = self.start()?;
         self.write(&server, None)?;
         server.kill()?;
+        for journal in journals(&self.launch.data)? {
+            allocate_ahead(&journal)?;
+        }
         let _ = std::fs::remove_file(&self.trace);
         let mut launch = self.launch.clone();
         let paths = if files == Files::Present { present(&self.launch.data)? } else { Vec::new() };
@@ -474,6 +480,12 @@ impl Failures {
 /// Returns `true` if nothing may be acknowledged after this: all but a table that could not be opened to read in it.
 fn stops_writes(line: &str) -> bool {
     !line.contains("openat(") || line.contains(MARKER)
+}
+
+/// Lets a journal have zeroes behind its last commit, as a new one has; recovery cuts them off.
+fn allocate_ahead(journal: &Path) -> Result<()> {
+    let file = OpenOptions::new().write(true).open(journal)?;
+    Ok(file.set_len(file.metadata()?.len() + AHEAD)?)
 }
 
 fn journals(data: &Path) -> Result<Vec<PathBuf>> {

@@ -43,7 +43,7 @@ pub struct Attack {
     by: By,
     /// Further options of the server.
     options: &'static [&'static str],
-    /// A metric that is above zero while the attack goes on: an attack that does something else than was meant does not get there.
+    /// A metric that is above zero at some time of the attack: an attack that does something else than was meant does not get there.
     sign: &'static str,
 }
 
@@ -277,6 +277,7 @@ fn judge(
     let (during, made, peak_mib) = std::thread::scope(|scope| -> Result<_> {
         let crowd = scope.spawn(|| (attack.run)(server, &over));
         let peak = scope.spawn(|| peak_mib(server, &over));
+        let seen = scope.spawn(|| peak_of_metric(server, attack.sign, &over));
         if attack.by != By::IdleUser {
             // The attack is there before the first honest request of it.
             std::thread::sleep(Duration::from_secs(3));
@@ -286,10 +287,9 @@ fn judge(
             _ => length,
         };
         let during = work(server, patience);
-        let seen = metric(server, attack.sign);
         over.store(true, Ordering::Relaxed);
         let made = crowd.join().expect("it does not panic");
-        let seen = seen?;
+        let seen = seen.join().expect("it does not panic")?;
         ensure!(seen > 0.0, "{} is {seen}: there was no such attack", attack.sign);
         Ok((during?, made?, peak.join().expect("it does not panic")?))
     })?;
@@ -372,6 +372,19 @@ fn metric(server: &Server, name: &str) -> Result<f64> {
         (found.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
     });
     Ok(values.sum())
+}
+
+/// Returns the largest value that a metric has meanwhile: at its end an attack may have nothing left of what it had.
+fn peak_of_metric(server: &Server, name: &str, over: &AtomicBool) -> Result<f64> {
+    let mut peak = 0_f64;
+    loop {
+        let is_last = over.load(Ordering::Relaxed);
+        peak = peak.max(metric(server, name)?);
+        if is_last || peak > 0.0 {
+            return Ok(peak);
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
 }
 
 fn peak_mib(server: &Server, over: &AtomicBool) -> Result<u64> {

@@ -6,7 +6,7 @@ use bson::{Document, Value};
 use mongo::Authentication;
 use telemetry::Page;
 
-use crate::client::{PASSWORD, Server, code, inner, kind_0, op_msg, settings, text, texts};
+use crate::client::{PASSWORD, Server, code, inner, kind_0, op_msg, settings, text, texts, whole};
 use crate::scram::{Exchange, Hash, authenticate, go_on, payload};
 
 async fn locked() -> Server {
@@ -274,4 +274,22 @@ async fn wrong_passwords_wait_and_right_ones_do_not() {
         let read = client.stream.try_read(&mut [0; 1]);
         assert!(matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock), "{read:?}");
     }
+    // One that leaves has its place for as long, or leaving would be the way to guess more often.
+    let mut account = server.connect().await;
+    assert_eq!(authenticate(&mut account, Hash::Sha1, "admin", "bolide", PASSWORD).await, Ok(()));
+    let guessers = guessing.len();
+    drop(guessing);
+    for _ in 0..5 {
+        server.connect().await.ok(command("hello")).await;
+    }
+    let mut open = 0;
+    for _ in 0..12_000 {
+        let status = account.admin(command("serverStatus")).await;
+        open = whole(inner(&status, "connections.current")) as usize;
+        if open <= guessers + 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(open, guessers + 1, "those that had not guessed are gone");
 }

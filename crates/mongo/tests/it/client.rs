@@ -209,6 +209,15 @@ pub(crate) fn inner<'a>(document: &'a Document, path: &str) -> &'a Value {
     found.flatten().unwrap_or_else(|| panic!("no '{path}' in {document:?}"))
 }
 
+/// The number, which must be a whole one.
+pub(crate) fn whole(value: &Value) -> i64 {
+    match value {
+        Value::Int32(value) => (*value).into(),
+        Value::Int64(value) => *value,
+        other => panic!("not a whole number: {other:?}"),
+    }
+}
+
 /// A document from its text.
 pub(crate) fn json(text: &str) -> Document {
     match bson::parse_extended_json(text).unwrap() {

@@ -4,18 +4,10 @@ use std::time::Duration;
 
 use bson::{Document, Value};
 
-use crate::client::{Server, inner, json, settings, text, texts};
+use crate::client::{Server, inner, json, settings, text, texts, whole};
 
 fn command(name: &str) -> Document {
     Document::new().with(name, 1)
-}
-
-fn whole(value: &Value) -> i64 {
-    match value {
-        Value::Int32(value) => (*value).into(),
-        Value::Int64(value) => *value,
-        other => panic!("not a whole number: {other:?}"),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

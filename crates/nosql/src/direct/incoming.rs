@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::protocol::limits::COUNTED_BYTES;
 
-/// The bytes that are read at once.
+/// The bytes that are read at once from an authenticated client.
 const READ_BYTES: usize = 16 * 1024;
 
 /// The least room for reading.
@@ -27,6 +27,8 @@ pub(crate) struct Incoming<R> {
     /// Counts the bytes.
     front_end: Arc<FrontEnd>,
     bytes: BytesMut,
+    /// The bytes that are read at once.
+    read_bytes: usize,
     /// How long nothing may arrive in the middle of a frame or a payload.
     pause: Duration,
 }
@@ -71,7 +73,12 @@ impl Ended {
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
     pub(crate) fn new(reader: R, front_end: Arc<FrontEnd>, pause: Duration) -> Self {
-        Self { reader, front_end, bytes: BytesMut::new(), pause }
+        Self { reader, front_end, bytes: BytesMut::new(), read_bytes: SPARE_BYTES, pause }
+    }
+
+    /// Reads larger pieces from now on: the client is authenticated. Others are charged for little more than one frame.
+    pub(crate) fn widen(&mut self) {
+        self.read_bytes = READ_BYTES;
     }
 
     /// Waits for the first byte of the next frame.
@@ -82,14 +89,23 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         Ok(())
     }
 
-    /// Takes the next frame, which may have at most `limit` bytes.
-    pub(crate) async fn frame(&mut self, limit: usize) -> Result<Frame, Ended> {
-        let head = loop {
+    /// Waits for the head of the next frame, which may have at most `limit` bytes.
+    pub(crate) async fn head(&mut self, limit: usize) -> Result<RequestHead, Ended> {
+        loop {
             match RequestHead::parse(&self.bytes, limit)? {
-                Some(head) => break head,
+                Some(head) => return Ok(head),
                 None => self.rest().await?,
             }
-        };
+        }
+    }
+
+    /// Takes the frame with this head.
+    pub(crate) async fn frame(&mut self, head: RequestHead) -> Result<Frame, Ended> {
+        let missing = head.frame_bytes.saturating_sub(self.bytes.len());
+        if missing > 0 && head.frame_bytes <= READ_BYTES {
+            // Growing with what arrives would take up to twice as much.
+            self.bytes.reserve(missing + SPARE_BYTES);
+        }
         let mut frame = self.take(head.frame_bytes).await?;
         let tokens = frame.split_off(HEAD_BYTES);
         Ok(Frame { head, tokens })
@@ -137,7 +153,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     /// Completes when the client ends the connection. What arrives before is kept; where that is more than is read at once,
     /// its end does not show.
     pub(crate) async fn ended(&mut self) -> Ended {
-        while self.bytes.len() < READ_BYTES {
+        while self.bytes.len() < self.read_bytes {
             if let Err(ended) = self.more().await {
                 return ended;
             }
@@ -163,7 +179,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     /// Waits for more bytes. Nothing is lost if the waiting is given up.
     async fn more(&mut self) -> Result<(), Ended> {
         if self.bytes.capacity() - self.bytes.len() < SPARE_BYTES {
-            self.bytes.reserve(READ_BYTES);
+            self.bytes.reserve(self.read_bytes);
         }
         let count = self.reader.read_buf(&mut self.bytes).await?;
         self.front_end.received(count);
@@ -191,6 +207,11 @@ mod tests {
         Incoming::new(reader, Registry::default().register("nosql", []), PAUSE)
     }
 
+    async fn whole<R: AsyncRead + Unpin>(incoming: &mut Incoming<R>) -> Result<Frame, Ended> {
+        let head = incoming.head(100).await?;
+        incoming.frame(head).await
+    }
+
     fn frame() -> Vec<u8> {
         let mut bytes = Vec::new();
         let context = ContextRequest { user_agent: Some("test"), ..ContextRequest::default() };
@@ -209,12 +230,12 @@ mod tests {
             let mut reader = in_pieces(&bytes, piece);
             let mut incoming = incoming(&mut reader);
             incoming.begin().await.unwrap();
-            assert_eq!(incoming.frame(100).await.unwrap().head.activity_id, ActivityId([7; 16]));
+            assert_eq!(whole(&mut incoming).await.unwrap().head.activity_id, ActivityId([7; 16]));
             assert_eq!(incoming.payload_length(3).await.unwrap(), 3);
             assert_eq!(incoming.take(3).await.unwrap(), "abc");
             let length = incoming.payload_length(100).await.unwrap();
             incoming.skip(length).await.unwrap();
-            incoming.frame(100).await.unwrap();
+            whole(&mut incoming).await.unwrap();
             assert!(matches!(incoming.begin().await, Err(Ended::Finished)));
         }
     }
@@ -233,7 +254,7 @@ mod tests {
             client.write_all(&[7; 10]).await.unwrap();
             std::future::pending::<()>().await;
         });
-        incoming.frame(100).await.unwrap();
+        whole(&mut incoming).await.unwrap();
         assert!(matches!(incoming.take(11).await, Err(Ended::Late)));
         assert_eq!(begun.elapsed(), 100 * PAUSE + PAUSE * 9 / 10 + PAUSE);
         assert_eq!(incoming.take(10).await.unwrap(), vec![7; 10], "nothing is lost");
@@ -246,7 +267,7 @@ mod tests {
         let mut incoming = incoming(&mut reader);
         incoming.begin().await.unwrap();
         assert!(incoming.ended().await.is_of_client());
-        assert_eq!(incoming.frame(100).await.unwrap().head.activity_id, ActivityId([7; 16]));
+        assert_eq!(whole(&mut incoming).await.unwrap().head.activity_id, ActivityId([7; 16]));
     }
 
     #[tokio::test]
@@ -262,12 +283,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_stranger_has_room_for_its_frame_and_little_more() {
+        let mut announced = frame()[..HEAD_BYTES].to_vec();
+        announced[..4].copy_from_slice(&16_000_u32.to_le_bytes());
+        announced.resize(100_000, 7);
+        let mut incoming = incoming(&announced[..]);
+        let head = incoming.head(16_000).await.unwrap();
+        assert!(incoming.bytes.capacity() <= SPARE_BYTES, "its length is not charged yet");
+        let frame = incoming.frame(head).await.unwrap();
+        assert!(timeout(Duration::ZERO, incoming.ended()).await.is_err(), "more waits");
+        let room = HEAD_BYTES + frame.tokens.len() + incoming.bytes.capacity();
+        assert!(room <= 16_000 + 2 * SPARE_BYTES, "{room}");
+    }
+
+    #[tokio::test]
     async fn lengths_are_refused_before_their_bytes_arrive() {
         let bytes = frame();
         let mut long = incoming(&bytes[..4]);
-        assert!(matches!(long.frame(bytes.len() - 1).await, Err(Ended::Broken(Broken::FrameTooLong { .. }))));
+        assert!(matches!(long.head(bytes.len() - 1).await, Err(Ended::Broken(Broken::FrameTooLong { .. }))));
         let mut cut = incoming(&bytes[..bytes.len() - 1]);
-        assert!(matches!(cut.frame(100).await, Err(Ended::Io(_))));
+        assert!(matches!(whole(&mut cut).await, Err(Ended::Io(_))));
         let mut payload = incoming(&[0xFF; 4][..]);
         assert!(matches!(payload.payload_length(100).await, Err(Ended::Broken(_))));
     }

@@ -39,13 +39,24 @@ pub(crate) struct Answers(Mutex<Waiting>);
 struct Waiting {
     list: VecDeque<Pending>,
     is_closed: bool,
+    is_discarded: bool,
     sender: Option<Waker>,
 }
 
 impl Answers {
     /// Adds an answer, without waking the task that sends it.
     pub(crate) fn push(&self, answer: Pending) {
-        self.0.lock().list.push_back(answer);
+        let mut waiting = self.0.lock();
+        if !waiting.is_discarded {
+            waiting.list.push_back(answer);
+        }
+    }
+
+    /// Drops the answers that wait and those that follow: nothing sends them any more.
+    pub(crate) fn discard(&self) {
+        let mut waiting = self.0.lock();
+        waiting.is_discarded = true;
+        waiting.list.clear();
     }
 
     /// Lets the task that sends look here.

@@ -11,7 +11,7 @@ use crate::message::options::{Flag, TextOption, TypedOptions};
 use crate::message::request::{Channel, Head, Verb};
 use crate::protocol::error::Error;
 
-/// The bits of the serialization formats that a client may support.
+/// The bits of the serialization formats that exist. A newer client may support others beside.
 const FORMAT_BITS: u8 = 0b111;
 
 /// Reads the head of a request on a connection whose context request named this version of the API.
@@ -29,9 +29,12 @@ pub(crate) fn head(
             "the token 0059 (timeToLiveInSeconds) is not supported, it is {seconds}; set 'ttl' in the item"
         )));
     }
-    if let Some(bits) = tokens.supported_serialization_formats.filter(|bits| bits & !FORMAT_BITS != 0) {
+    if let Some(bits) = tokens.supported_serialization_formats
+        && bits != 0
+        && bits & FORMAT_BITS == 0
+    {
         return Err(Error::BadRequest(format!(
-            "the token 00c4 (supportedSerializationFormats) names formats that do not exist, it is {bits}"
+            "the token 00c4 (supportedSerializationFormats) names no format that exists, it is {bits}"
         )));
     }
     let Target { method, verb, path } = Target::of(resource, operation, tokens)?;
@@ -225,13 +228,14 @@ mod tests {
             supported_serialization_formats: Some(FORMAT_BITS),
             ..RequestTokens::default()
         };
-        for tokens in [good, RequestTokens { client_version: Some(""), ..good }] {
+        let newer = RequestTokens { supported_serialization_formats: Some(9), ..good };
+        for tokens in [good, newer, RequestTokens { client_version: Some(""), ..good }] {
             check(&tokens).unwrap();
         }
         for (tokens, part) in [
             (RequestTokens { client_version: Some("1"), ..good }, "'x-ms-version'"),
             (RequestTokens { continuation_limit_kib: Some(0), ..good }, "continuationtokenlimitinkb'"),
-            (RequestTokens { supported_serialization_formats: Some(9), ..good }, "00c4"),
+            (RequestTokens { supported_serialization_formats: Some(8), ..good }, "00c4"),
         ] {
             let error = check(&tokens).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

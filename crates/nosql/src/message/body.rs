@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use transport::Held;
 
 use crate::message::payer::Payer;
-use crate::message::unread::{Mark, Unread};
+use crate::message::unread::Mark;
 use crate::protocol::error::Error;
 use crate::protocol::limits::{COUNTED_BYTES, STREAM_BYTES};
 
@@ -99,11 +99,11 @@ impl Body {
     /// Charges the [held bytes](Body::held_bytes) until the last of them is sent; until then the answer is also marked
     /// as unread on its connection, if that is watched. If there is no memory, the answer is dropped and the connection
     /// closed.
-    pub(crate) fn counted(self, version: Version, payer: Payer, unread: Option<&Arc<Unread>>) -> Body {
-        let size = self.held_bytes(version);
+    pub(crate) fn counted(self, version: Version, payer: Payer) -> Body {
+        let (size, unread) = (self.held_bytes(version), payer.unread.clone());
         match self {
             Body::Whole(Some(bytes)) | Body::Shared(Some(bytes)) if size > 0 => {
-                let Ok(held) = payer.hold(size, unread) else { return Body::Refused };
+                let Ok(held) = payer.hold(size) else { return Body::Refused };
                 let mark = unread.map(|unread| unread.mark(bytes.len()));
                 Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held, _mark: mark })))
             }
@@ -192,6 +192,7 @@ mod tests {
     use transport::{Admission, Api, Bounds, Peer, Tenant};
 
     use super::*;
+    use crate::message::unread::Unread;
 
     #[tokio::test]
     async fn pieces_come_in_order_and_a_failure_is_seen() {
@@ -219,8 +220,8 @@ mod tests {
         admission.peer(Api::Nosql, Ipv4Addr::LOCALHOST.into())
     }
 
-    fn payer(peer: &Arc<Peer>) -> Payer {
-        Payer::new(Some(Arc::clone(peer)))
+    fn payer(peer: &Arc<Peer>, unread: Option<&Arc<Unread>>) -> Payer {
+        Payer::new(Some(Arc::clone(peer)), unread.cloned())
     }
 
     #[tokio::test]
@@ -229,7 +230,7 @@ mod tests {
         let peer = peer(&load);
         peer.authenticate(Tenant::new(Api::Nosql, "key"));
         let large = || Body::from(Bytes::from(vec![7; COUNTED_BYTES]));
-        let mut body = large().counted(Version::HTTP_11, payer(&peer), None);
+        let mut body = large().counted(Version::HTTP_11, payer(&peer, None));
         assert_eq!(body.size_hint().exact(), Some(COUNTED_BYTES as u64));
         let sent = body.frame().await.expect("one").expect("whole").into_data().expect("data");
         assert!(body.is_end_stream() && body.frame().await.is_none());
@@ -237,9 +238,9 @@ mod tests {
         assert_eq!((sent.len(), load.held_bytes()), (COUNTED_BYTES, COUNTED_BYTES));
         drop(sent);
         let small = || Body::from(Bytes::from_static(b"small"));
-        let uncounted = small().counted(Version::HTTP_11, payer(&peer), None);
+        let uncounted = small().counted(Version::HTTP_11, payer(&peer, None));
         assert_eq!(load.held_bytes(), 0);
-        let stream = small().counted(Version::HTTP_2, payer(&peer), None);
+        let stream = small().counted(Version::HTTP_2, payer(&peer, None));
         assert_eq!(load.held_bytes(), STREAM_BYTES + 5);
         drop((uncounted, stream));
         assert_eq!(load.held_bytes(), 0);
@@ -251,11 +252,11 @@ mod tests {
         let peer = peer(&load);
         let shared = || Body::Shared(Some(Bytes::from(vec![7; 100_000])));
         let page = || Body::from(Bytes::from(vec![7; 10_000]));
-        let held = [shared(), page()].map(|body| body.counted(Version::HTTP_2, payer(&peer), None));
+        let held = [shared(), page()].map(|body| body.counted(Version::HTTP_2, payer(&peer, None)));
         assert_eq!((load.held_bytes(), load.unauthenticated().bytes), (0, 2 * STREAM_BYTES + 10_000));
         let mut more = Vec::new();
         let refused = loop {
-            match page().counted(Version::HTTP_2, payer(&peer), None) {
+            match page().counted(Version::HTTP_2, payer(&peer, None)) {
                 Body::Refused => break Body::Refused,
                 body => more.push(body),
             }
@@ -274,7 +275,7 @@ mod tests {
         peer.authenticate(Tenant::new(Api::Nosql, "key"));
         let _full = peer.hold(500).expect("all there is");
         let refusal = || Body::from(Bytes::from(vec![7; 1000]));
-        let answer = || refusal().counted(Version::HTTP_2, payer(&peer), Some(&unread));
+        let answer = || refusal().counted(Version::HTTP_2, payer(&peer, Some(&unread)));
         for _ in 0..100 {
             assert!(matches!(answer(), Body::Whole(_)), "what is taken at once makes room");
         }
@@ -292,8 +293,8 @@ mod tests {
         let unread = Unread::new(STEP);
         let is_unread = || async { timeout(2 * STEP, unread.too_long()).await.is_ok() };
         let (sender, receiver) = mpsc::channel(1);
-        let mut body =
-            Body::Streamed(receiver, None).counted(Version::HTTP_2, Payer::new(None), Some(&unread));
+        let mut body = Body::Streamed(receiver, None)
+            .counted(Version::HTTP_2, Payer::new(None, Some(Arc::clone(&unread))));
         assert!(is_unread().await, "there is no room for the first piece");
         assert!(timeout(STEP, body.frame()).await.is_err());
         assert!(!is_unread().await, "it is not made yet");

@@ -33,12 +33,19 @@ impl Head {
         {
             return Err(bad_option(TextOption::ContinuationLimit, limit, "a positive number of kilobytes"));
         }
-        for option in [TextOption::SerializationFormat, TextOption::SupportedFormats] {
-            let Some(text) = self.text(option) else { continue };
-            let mut formats = text.split(',').map(str::trim).filter(|format| !format.is_empty());
-            if !formats.all(|format| FORMATS.iter().any(|known| known.eq_ignore_ascii_case(format))) {
-                return Err(bad_option(option, text, &FORMATS.join(", ")));
-            }
+        let is_known = |format: &str| FORMATS.iter().any(|known| known.eq_ignore_ascii_case(format));
+        if let Some(text) = self.text(TextOption::SerializationFormat)
+            && !formats(text).all(is_known)
+        {
+            return Err(bad_option(TextOption::SerializationFormat, text, &FORMATS.join(", ")));
+        }
+        // A newer client may support others beside.
+        if let Some(text) = self.text(TextOption::SupportedFormats)
+            && formats(text).next().is_some()
+            && !formats(text).any(is_known)
+        {
+            let expected = format!("at least one of {}", FORMATS.join(", "));
+            return Err(bad_option(TextOption::SupportedFormats, text, &expected));
         }
         Ok(())
     }
@@ -47,6 +54,10 @@ impl Head {
     pub(crate) fn may_omit_partition_key(&self) -> bool {
         self.text(TextOption::ApiVersion).is_some_and(|version| version.trim() < KEYED_VERSION)
     }
+}
+
+fn formats(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|format| !format.is_empty())
 }
 
 fn is_version(text: &str) -> bool {

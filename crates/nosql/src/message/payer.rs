@@ -16,14 +16,26 @@ use crate::protocol::limits::COUNTED_BYTES;
 pub(crate) struct Payer {
     /// The connection; `None` for a request without one.
     pub(crate) peer: Option<Arc<Peer>>,
+    /// Its answers that wait for the client, if that is watched.
+    pub(crate) unread: Option<Arc<Unread>>,
     /// The tenant of this request.
     tenant: Option<Tenant>,
-    reserved: Option<Held>,
+    charge: Charge,
+}
+
+/// What was charged for the answer before it was sent.
+#[derive(Debug)]
+enum Charge {
+    /// It is charged when it is sent.
+    Open,
+    Held(Held),
+    /// It passes without.
+    Waived,
 }
 
 impl Payer {
-    pub(crate) fn new(peer: Option<Arc<Peer>>) -> Payer {
-        Payer { peer, tenant: None, reserved: None }
+    pub(crate) fn new(peer: Option<Arc<Peer>>, unread: Option<Arc<Unread>>) -> Payer {
+        Payer { peer, unread, tenant: None, charge: Charge::Open }
     }
 
     /// Sets the tenant of the request.
@@ -34,7 +46,7 @@ impl Payer {
         }
     }
 
-    /// Reserves memory for the answer to a request of this tenant, while the request can still be refused.
+    /// Charges the bytes of the answer to a request of this tenant, while the request can still be refused.
     pub(crate) fn reserve(
         &mut self,
         admission: &Admission,
@@ -42,42 +54,75 @@ impl Payer {
         bytes: usize,
     ) -> Result<(), Busy> {
         if bytes > 0 {
-            self.reserved = Some(admission.hold(tenant, bytes)?);
+            self.charge = match admission.hold(tenant, bytes) {
+                Ok(held) => Charge::Held(held),
+                Err(_) if self.passes(bytes) => Charge::Waived,
+                Err(busy) => return Err(busy),
+            };
         }
         Ok(())
     }
 
     /// Charges the bytes of the answer as [`charge`](Self::charge) does; without memory for them the connection is closed.
-    pub(crate) fn hold(mut self, bytes: usize, unread: Option<&Arc<Unread>>) -> Result<Option<Held>, CutOff> {
-        let held = self.charge(bytes, unread);
+    pub(crate) fn hold(mut self, bytes: usize) -> Result<Option<Held>, CutOff> {
+        let held = self.charge(bytes);
         if let (Err(CutOff), Some(peer)) = (&held, &self.peer) {
             peer.close();
         }
         held
     }
 
-    /// Charges the bytes of the answer, unless they were reserved. An authenticated client with few unread answers always
-    /// gets small ones, so that it learns why it is refused.
-    pub(crate) fn charge(
-        &mut self,
-        bytes: usize,
-        unread: Option<&Arc<Unread>>,
-    ) -> Result<Option<Held>, CutOff> {
-        let peer = match (&self.peer, self.reserved.take()) {
-            (Some(peer), None) => peer,
-            (_, reserved) => return Ok(reserved),
+    /// Charges the bytes of the answer, unless that was done before it was made.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<Option<Held>, CutOff> {
+        let peer = match (std::mem::replace(&mut self.charge, Charge::Open), &self.peer) {
+            (Charge::Held(held), _) => return Ok(Some(held)),
+            (Charge::Waived, _) | (Charge::Open, None) => return Ok(None),
+            (Charge::Open, Some(peer)) => peer,
         };
         let held = match self.tenant {
             Some(tenant) => peer.hold_for(tenant, bytes),
             None => peer.hold(bytes),
         };
-        if let Ok(held) = held {
-            return Ok(Some(held));
+        match held {
+            Ok(held) => Ok(Some(held)),
+            Err(CutOff) if self.passes(bytes) => Ok(None),
+            Err(CutOff) => Err(CutOff),
         }
-        let waiting = unread.map_or(0, |unread| unread.waiting_bytes());
-        if peer.tenant().is_some() && bytes + waiting < COUNTED_BYTES {
-            return Ok(None);
+    }
+
+    /// Returns whether an answer of that size needs no memory: an authenticated client with few unread answers always gets
+    /// small ones, so that it learns why it is refused.
+    fn passes(&self, bytes: usize) -> bool {
+        let waiting = self.unread.as_ref().map_or(0, |unread| unread.waiting_bytes());
+        let is_known = self.peer.as_ref().is_some_and(|peer| peer.tenant().is_some());
+        is_known && bytes + waiting < COUNTED_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use transport::{Api, Bounds};
+
+    use super::*;
+
+    #[test]
+    fn a_small_answer_without_memory_passes_as_long_as_few_are_unread() {
+        let admission = Admission::new(Bounds { held_bytes: 1000, ..Bounds::default() });
+        let tenant = Tenant::new(Api::Nosql, "key");
+        let unread = Unread::new(Duration::from_mins(1));
+        let peer = admission.peer(Api::Nosql, Ipv4Addr::LOCALHOST.into());
+        let mut payer = Payer::new(Some(Arc::clone(&peer)), Some(Arc::clone(&unread)));
+        payer.authenticate(tenant);
+        let _full = peer.hold(500).expect("all there is");
+        for bytes in [1, COUNTED_BYTES - 1] {
+            payer.reserve(&admission, tenant, bytes).expect("it is small");
+            let _waits = unread.mark(COUNTED_BYTES);
+            assert!(payer.charge(bytes).expect("it was decided").is_none());
+            payer.reserve(&admission, tenant, bytes).expect_err("much is unread");
         }
-        Err(CutOff)
+        payer.reserve(&admission, tenant, COUNTED_BYTES).expect_err("it is large");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -133,12 +133,13 @@ impl Connection {
         let pause = self.service.limits().body_pause_timeout;
         let mut incoming = Incoming::new(reader, Arc::clone(&front_end), pause);
         self.greet(&mut incoming, &mut writer).await?;
+        let mut working = Working::default();
         let mut sending =
             pin!(outgoing::send(&self.answers, &mut writer, &front_end, || self.sent.notify_one()));
         tokio::select! {
             // Receiving comes first: what it has answered is then sent at once.
             biased;
-            received = self.receive_all(&mut incoming) => {
+            received = self.receive_all(&mut incoming, &mut working) => {
                 self.answers.close();
                 sending.await?;
                 // A connection that is closed with unread bytes, or to which its client sends more, is reset, and its client
@@ -146,7 +147,12 @@ impl Connection {
                 let _ = timeout(LINGER, incoming.discard()).await;
                 received
             }
-            sent = &mut sending => Ok(sent?),
+            sent = &mut sending => {
+                // Its client is gone.
+                self.answers.discard();
+                self.finish(&mut working).await;
+                Ok(sent?)
+            }
         }
     }
 
@@ -156,7 +162,7 @@ impl Connection {
         incoming: &mut Incoming<R>,
         writer: &mut Writer,
     ) -> Result<(), Ended> {
-        let Frame { head, tokens } = incoming.frame(UNAUTHENTICATED_FRAME_BYTES).await?;
+        let (Frame { head, tokens }, _held) = self.frame(incoming).await?;
         let context = ContextRequest::decode(&tokens).ok().filter(|_| head.is_context());
         let Some(context) = context else {
             return Err(Ended::Unexpected("it does not begin with a context request"));
@@ -182,20 +188,31 @@ impl Connection {
     async fn receive_all<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         incoming: &mut Incoming<R>,
+        working: &mut Working,
     ) -> Result<(), Ended> {
-        let mut working = Working::default();
         let ended = tokio::select! {
-            Err(ended) = self.receive(incoming, &mut working) => ended,
+            Err(ended) = self.receive(incoming, working) => ended,
             () = self.is_quiet_after_stop() => Ended::Finished,
         };
-        if ended.is_of_client() {
-            working.abandon_reads();
+        if !ended.is_of_client() {
+            tokio::select! {
+                biased;
+                _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT) => return Err(ended),
+                // Its client has left meanwhile.
+                () = incoming.discard() => {}
+            }
         }
-        let _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT).await;
+        self.finish(working).await;
         match ended {
             Ended::Finished => Ok(()),
             ended => Err(ended),
         }
+    }
+
+    /// Waits until the writes that were begun are done: no client waits for the reads.
+    async fn finish(&self, working: &mut Working) {
+        working.abandon_reads();
+        let _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT).await;
     }
 
     async fn receive<R: AsyncRead + Unpin>(
@@ -209,13 +226,28 @@ impl Connection {
             *self.last_arrival.lock() = Instant::now();
             self.receive_one(incoming, working).await?;
             working.clear_ended();
-            if self.peer.tenant().is_none() {
+            if self.peer.tenant().is_some() {
+                incoming.widen();
+            } else {
                 refused += 1;
             }
             if refused >= UNAUTHENTICATED_REFUSALS {
                 return Err(Ended::Unexpected("too many of its requests were refused, and none was valid"));
             }
         }
+    }
+
+    /// Receives a frame, for which a connection that is not authenticated is charged before there is memory for it.
+    async fn frame<R: AsyncRead + Unpin>(
+        &self,
+        incoming: &mut Incoming<R>,
+    ) -> Result<(Frame, Option<Held>), Ended> {
+        let is_authenticated = self.peer.tenant().is_some();
+        let limit = if is_authenticated { FRAME_BYTES } else { UNAUTHENTICATED_FRAME_BYTES };
+        let head = incoming.head(limit).await?;
+        let charged = self.peer.begin(REQUEST_BYTES + head.frame_bytes);
+        let charged = charged.map_err(|CutOff| Ended::Unexpected("there is no memory for its requests"))?;
+        Ok((incoming.frame(head).await?, charged))
     }
 
     /// Receives one request and its payload.
@@ -225,26 +257,25 @@ impl Connection {
         working: &mut Working,
     ) -> Result<(), Ended> {
         let turn = self.turn(incoming).await?;
-        let is_authenticated = self.peer.tenant().is_some();
-        let limit = if is_authenticated { FRAME_BYTES } else { UNAUTHENTICATED_FRAME_BYTES };
-        let Ok(held) = self.peer.begin(REQUEST_BYTES + limit) else {
-            return Err(Ended::Unexpected("there is no memory for its requests"));
-        };
-        let frame = self.in_time(incoming.frame(limit)).await?;
+        let (frame, held) = self.in_time(self.frame(incoming)).await?;
         let mut owed = self.owed(&frame, turn, held);
         let (decision, has_payload) = self.decide(&frame, &mut owed)?;
         let payload_bytes =
-            if has_payload { self.in_time(incoming.payload_length(DRAIN_BYTES)).await? } else { 0 };
-        match decision {
-            Decision::CarryOut(admitted) if payload_bytes > self.service.body_limit(&admitted) => {
-                let reply = self.service.refuse(&admitted.head, Error::BodyTooLarge, &owed.activity());
+            if has_payload { self.in_time(incoming.payload_length(DRAIN_BYTES)).await } else { Ok(0) };
+        let payload_bytes = match (decision, payload_bytes) {
+            (Decision::Answer(reply), payload_bytes) => {
                 self.answer(owed, reply);
+                payload_bytes?
             }
-            Decision::Answer(reply) => self.answer(owed, reply),
-            Decision::CarryOut(admitted) => {
-                return self.receive_payload(incoming, working, admitted, owed, payload_bytes).await;
+            (Decision::CarryOut(admitted), Ok(bytes)) if bytes > self.service.body_limit(&admitted) => {
+                self.refuse(&admitted, owed, Error::BodyTooLarge);
+                bytes
             }
-        }
+            (Decision::CarryOut(admitted), Ok(bytes)) => {
+                return self.receive_payload(incoming, working, admitted, owed, bytes).await;
+            }
+            (Decision::CarryOut(admitted), Err(ended)) => return Err(self.give_up(&admitted, owed, ended)),
+        };
         self.in_time(incoming.skip(payload_bytes)).await
     }
 
@@ -260,14 +291,11 @@ impl Connection {
     ) -> Result<(), Ended> {
         let verb = admitted.route.verb;
         if bytes < COUNTED_BYTES {
-            let body = self.in_time(incoming.take(bytes)).await;
-            if let Err(Ended::Late) = body {
-                let reply = self.service.refuse(&admitted.head, Error::BodyTimeout, &owed.activity());
-                self.answer(owed, reply);
-                return Err(Ended::Late);
-            }
-            let work = Arc::clone(self).carry_out(admitted, owed, Payload::Whole(body?));
-            self.begin(working, verb, work).await;
+            let body = match self.in_time(incoming.take(bytes)).await {
+                Ok(body) => Payload::Whole(body),
+                Err(ended) => return Err(self.give_up(&admitted, owed, ended)),
+            };
+            self.begin(working, verb, Arc::clone(self).carry_out(admitted, owed, body)).await;
             return Ok(());
         }
         let (payload, asked, give) = Payload::asked(bytes);
@@ -279,6 +307,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Answers a request whose payload does not arrive in time, and returns why the connection ends.
+    fn give_up(&self, admitted: &Admitted, owed: Owed, ended: Ended) -> Ended {
+        if let Ended::Late = ended {
+            self.refuse(admitted, owed, Error::BodyTimeout);
+        }
+        ended
+    }
+
+    fn refuse(&self, admitted: &Admitted, owed: Owed, error: Error) {
+        let reply = self.service.refuse(&admitted.head, error, &owed.activity());
+        self.answer(owed, reply);
+    }
+
     fn owed(&self, frame: &Frame, turn: OwnedSemaphorePermit, held: Option<Held>) -> Owed {
         Owed {
             echo: Echo {
@@ -288,7 +329,7 @@ impl Connection {
                 method: None,
             },
             record: Record::new(&self.service.traffic),
-            payer: Payer::new(Some(Arc::clone(&self.peer))),
+            payer: Payer::new(Some(Arc::clone(&self.peer)), Some(Arc::clone(&self.unread))),
             turn,
             _held: held,
         }
@@ -375,16 +416,20 @@ impl Connection {
         verb: Verb,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        let mut work = Box::pin(work);
-        if poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await {
-            let connection = Arc::clone(self);
-            working.spawn(verb, async move {
-                // An answer that cannot be sent would be waited for.
-                if CatchPanic::new(work).await.is_err() {
-                    connection.peer.close();
-                }
-                connection.answers.wake();
-            });
+        let mut work = CatchPanic::new(Box::pin(work));
+        match poll_fn(|context| Poll::Ready(Pin::new(&mut work).poll(context))).await {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(_)) => self.peer.close(),
+            Poll::Pending => {
+                let connection = Arc::clone(self);
+                working.spawn(verb, async move {
+                    // An answer that cannot be sent would be waited for.
+                    if work.await.is_err() {
+                        connection.peer.close();
+                    }
+                    connection.answers.wake();
+                });
+            }
         }
     }
 
@@ -403,7 +448,7 @@ impl Connection {
     /// Charges an answer to its payer. Without memory for it an authenticated client receives it without its payload: status
     /// and tokens tell what a write has done, and reads have reserved the memory. Any other connection is closed.
     fn charged(&self, mut payer: Payer, reply: Reply) -> Option<(Reply, Option<Held>)> {
-        match payer.charge(reply.held_bytes(Version::HTTP_2), Some(&self.unread)) {
+        match payer.charge(reply.held_bytes(Version::HTTP_2)) {
             Ok(held) => Some((reply, held)),
             Err(CutOff) if self.peer.tenant().is_some() => Some((reply.without_body(), None)),
             Err(CutOff) => {

@@ -40,8 +40,9 @@ impl Service {
     pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
         let mut record = Record::new(&self.traffic);
         let version = request.version();
-        let unread = request.extensions().get::<Arc<Unread>>().cloned();
-        let mut payer = Payer::new(request.extensions().get::<Arc<Peer>>().cloned());
+        let connection = request.extensions();
+        let mut payer =
+            Payer::new(connection.get::<Arc<Peer>>().cloned(), connection.get::<Arc<Unread>>().cloned());
         let activity = activity::of(request.headers());
         let mut answer = self.answer(request, &activity, &mut payer, &mut record).await;
         let duration = record.end(answer.status(), &activity);
@@ -49,7 +50,7 @@ impl Service {
         if let Some(peer) = &payer.peer {
             peer.answered();
         }
-        answer.map(|body| body.counted(version, payer, unread.as_ref()))
+        answer.map(|body| body.counted(version, payer))
     }
 
     /// Answers a complete request, without a connection. Used only by fuzz targets.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use account::Kind;
-use direct::Call;
+use direct::{Call, TlsClient};
 use nosql::tenant;
 use rntbd::OperationType::Query;
 use transport::{Admission, Bounds, Work};
@@ -57,13 +57,53 @@ async fn the_writes_of_a_client_that_has_left_are_done() {
     until_waiting(&admission, Work::Query, 0).await;
     assert_eq!(admission.stats(Work::Brief).waiting, 1, "the write waits on");
     drop((query_permit, write_permit));
-    let (mut other, path) = (fixture.connect().await, item("1"));
-    // The commit takes its own time.
+    until_found(&mut fixture.connect().await, "1").await;
+}
+
+#[tokio::test]
+async fn the_queries_of_a_client_that_leaves_behind_a_broken_frame_are_ended() {
+    let (fixture, admission) =
+        Fixture::bounded(Bounds { queries: 1, max_wait: LONG, ..Bounds::default() }).await;
+    let _taken = admission.enter(tenant(Kind::Primary), Work::Query).await.unwrap();
+    let mut client = fixture.connect().await;
+    for _ in 0..3 {
+        client.sender.send(&query()).await.unwrap();
+    }
+    client.sender.write(&u32::MAX.to_le_bytes()).await.unwrap();
+    until_waiting(&admission, Work::Query, 3).await;
+    drop(client);
+    until_waiting(&admission, Work::Query, 0).await;
+}
+
+/// The client's end does not show behind so many frames, so the first that tells of it is an answer that cannot be sent.
+#[tokio::test]
+async fn the_writes_of_a_client_to_which_no_answer_can_be_sent_are_done() {
+    let bounds = Bounds { brief: 1, max_wait: LONG, ..Bounds::default() };
+    let (fixture, admission) = Fixture::bounded(bounds).await;
+    let permit = admission.enter(tenant(Kind::Primary), Work::Brief).await.unwrap();
+    let mut client = fixture.connect().await;
+    for number in 0..IN_FLIGHT {
+        client.sender.send(&create(&body(&number.to_string(), ""))).await.unwrap();
+    }
+    for _ in 0..100 {
+        client.sender.send(&query()).await.unwrap();
+    }
+    until_waiting(&admission, Work::Brief, IN_FLIGHT).await;
+    drop(client);
+    drop(permit);
+    let mut other = fixture.connect().await;
+    for number in 0..IN_FLIGHT {
+        until_found(&mut other, &number.to_string()).await;
+    }
+}
+
+/// Waits until an item is there: a commit takes its own time.
+async fn until_found(client: &mut TlsClient, id: &str) {
     for _ in 0..12_000 {
-        if other.call(&read(&path)).await.unwrap().status == 200 {
+        if client.call(&read(&item(id))).await.unwrap().status == 200 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("it is not done");
+    panic!("{id} is not there");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use direct::{Account, Call, TlsClient};
 use nosql::Limits;
 use nosql::limits::REQUEST_BYTES;
+use rntbd::HEAD_BYTES;
 use rntbd::OperationType::{Create, Read};
 use tokio_rustls::TlsConnector;
 use transport::Admission;
@@ -15,8 +16,6 @@ use crate::client::{DATE, KEY, Server};
 use crate::tls;
 
 const PATH: &str = "dbs/db/colls/c/docs/1";
-/// A stranger's largest frame.
-const FRAME_BYTES: usize = 16 * 1024;
 /// Requests of a stranger that are answered.
 const REFUSALS: usize = 16;
 
@@ -75,14 +74,16 @@ async fn rest(client: &mut TlsClient, status: u32) -> io::Result<usize> {
 }
 
 #[tokio::test]
-async fn a_strangers_request_is_charged_with_its_first_byte_and_no_longer_than_it_is_worked_on() {
+async fn a_strangers_request_is_charged_with_its_head_and_no_longer_than_it_is_worked_on() {
     let fixture = Fixture::start().await;
     fixture.until_held(|bytes| bytes == 0).await;
     let mut stranger = fixture.stranger().await;
     let (number, bytes) = stranger.sender.session.request(&read()).unwrap();
-    let (first, others) = bytes.split_at(1);
-    stranger.sender.write(first).await.unwrap();
-    fixture.until_held(|bytes| bytes == REQUEST_BYTES + FRAME_BYTES).await;
+    let (head, others) = bytes.split_at(HEAD_BYTES);
+    stranger.sender.write(head).await.unwrap();
+    // The whole frame, and no more than that: of strangers who hold all there is the one that holds most is cut off.
+    let charged = REQUEST_BYTES + bytes.len();
+    fixture.until_held(|bytes| bytes == charged).await;
     stranger.sender.write(others).await.unwrap();
     assert_eq!(stranger.receiver.reply_to(number).await.unwrap().status, 401);
     fixture.until_held(|bytes| bytes == 0).await;
@@ -93,7 +94,7 @@ async fn a_strangers_request_is_charged_with_its_first_byte_and_no_longer_than_i
     for _ in 0..5 {
         assert_eq!(stranger.receiver.reply().await.unwrap().unwrap().status, 401);
     }
-    fixture.until_held(|bytes| bytes == REQUEST_BYTES + FRAME_BYTES).await;
+    fixture.until_held(|bytes| bytes == charged).await;
     drop(stranger);
     fixture.until_held(|bytes| bytes == 0).await;
 }

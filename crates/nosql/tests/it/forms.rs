@@ -20,7 +20,11 @@ async fn forms_that_do_not_exist_are_refused_by_name() {
             &["JsonText", "cosmosbinary", "HybridRow"],
             &["Text", "JsonText,Xml"],
         ),
-        ("x-ms-cosmos-supported-serialization-formats", &["JsonText, CosmosBinary", ""], &["JsonText,Xml"]),
+        (
+            "x-ms-cosmos-supported-serialization-formats",
+            &["JsonText, CosmosBinary", "JsonText,Xml", ""],
+            &["Xml", "Xml,Text"],
+        ),
     ] {
         for value in good {
             read(name, value).await.expect_status(200);

@@ -18,6 +18,7 @@ mod observability;
 mod process;
 mod retention;
 mod seed;
+mod shared_memory;
 mod tls;
 mod tools;
 mod transfer;

@@ -14,13 +14,20 @@ use crate::process::Server;
 const NONCE: &str = "a-nonce-that-nobody-should-log";
 
 /// A connection.
-pub(crate) struct MongoClient(TcpStream);
+pub(crate) struct MongoClient<S = TcpStream>(S);
 
 impl MongoClient {
     pub(crate) fn connect(server: &Server) -> MongoClient {
         let printed = server.mongo.clone().unwrap();
         let rest = printed.strip_prefix("mongodb://").unwrap().split('/').next().unwrap();
         MongoClient(TcpStream::connect(rest.rsplit('@').next().unwrap()).unwrap())
+    }
+}
+
+impl<S: Read + Write> MongoClient<S> {
+    /// Returns the client of a connection that is open.
+    pub(crate) fn over(stream: S) -> MongoClient<S> {
+        MongoClient(stream)
     }
 
     /// Runs a command on a database; what it is answered with.

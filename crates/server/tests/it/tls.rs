@@ -9,12 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bson::Document;
+use direct::{Account, Answers, Call, Session};
+use rntbd::OperationType;
 use rustls::client::Resumption;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::process::{Server, run};
+use crate::mongo_client::{MongoClient, is_ok};
+use crate::process::{KEY, Server, now, run};
 
 fn mongo_address(server: &Server) -> String {
     let printed = server.mongo.clone().unwrap();
@@ -173,10 +177,59 @@ fn client(roots: &[&Path]) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-fn connect(server: &Server, client: &Arc<ClientConfig>) -> Tls {
+fn connect(address: &str, client: &Arc<ClientConfig>) -> Tls {
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::clone(client), name).unwrap();
-    StreamOwned::new(connection, TcpStream::connect(&server.address).unwrap())
+    StreamOwned::new(connection, TcpStream::connect(address).unwrap())
+}
+
+/// Opens a connection of a protocol and returns what asks on it, and fails unless it is answered.
+type Open = fn(&Server, &Arc<ClientConfig>) -> Box<dyn FnMut()>;
+
+/// Of all protocols.
+const OPEN: [Open; 3] = [open_http, open_direct, open_mongo];
+
+fn open_http(server: &Server, client: &Arc<ClientConfig>) -> Box<dyn FnMut()> {
+    let mut tls = connect(&server.address, client);
+    Box::new(move || ask(&mut tls))
+}
+
+fn open_mongo(server: &Server, client: &Arc<ClientConfig>) -> Box<dyn FnMut()> {
+    let mut client = MongoClient::over(connect(&mongo_address(server), client));
+    Box::new(move || {
+        let answer = client.run("admin", Document::new().with("hello", 1));
+        assert!(is_ok(&answer), "{answer:?}");
+    })
+}
+
+fn open_direct(server: &Server, client: &Arc<ClientConfig>) -> Box<dyn FnMut()> {
+    let mut tls = connect(&server.address, client);
+    let mut session = Session::new(Account { key: KEY.to_owned(), date: now() });
+    let mut answers = Answers::default();
+    tls.write_all(&session.context().unwrap()).unwrap();
+    await_answer(&mut tls, &mut answers, Answers::greeting);
+    Box::new(move || {
+        let (_, bytes) = session.request(&Call::new(OperationType::Read, "dbs/none")).unwrap();
+        tls.write_all(&bytes).unwrap();
+        let _ = await_answer(&mut tls, &mut answers, Answers::reply).expect_status(404);
+    })
+}
+
+/// Reads until there is an answer.
+fn await_answer<T>(
+    tls: &mut Tls,
+    answers: &mut Answers,
+    take: fn(&mut Answers) -> std::io::Result<Option<T>>,
+) -> T {
+    let mut piece = [0; 1024];
+    loop {
+        if let Some(answer) = take(answers).unwrap() {
+            return answer;
+        }
+        let count = tls.read(&mut piece).unwrap();
+        assert_ne!(count, 0, "the connection ended");
+        answers.push(&piece[..count]);
+    }
 }
 
 /// Asks whether the server is alive, which it must be.
@@ -209,26 +262,28 @@ fn certificates_are_renewed_under_load_and_no_request_fails() {
     let [cert, key] = ["certificate.pem", "key.pem"].map(|name| used.path().join(name).display().to_string());
     let server = Server::in_directory(data.path(), &["--tls-cert", &cert, "--tls-key", &key]);
     let client = client(&[first.path(), second.path()]);
-    let (stop, stayed, came) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    let figures = || [&stayed, &came].map(|figure| figure.load(Ordering::Relaxed));
+    let stop = AtomicBool::new(false);
+    let [stayed, came] = [(); 2].map(|()| OPEN.map(|_| AtomicU64::new(0)));
+    let figures =
+        || [&stayed, &came].map(|each| each.each_ref().map(|figure| figure.load(Ordering::Relaxed)));
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for ((open, stayed), came) in OPEN.iter().zip(&stayed).zip(&came) {
             scope.spawn(|| {
-                let mut tls = connect(&server, &client);
+                let mut asking = open(&server, &client);
                 while !stop.load(Ordering::Relaxed) {
-                    ask(&mut tls);
+                    asking();
                     stayed.fetch_add(1, Ordering::Relaxed);
                 }
             });
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    ask(&mut connect(&server, &client));
+                    open(&server, &client)();
                     came.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         let shown = || {
-            let mut tls = connect(&server, &client);
+            let mut tls = connect(&server.address, &client);
             ask(&mut tls);
             tls.conn.peer_certificates().unwrap()[0].clone()
         };
@@ -239,8 +294,10 @@ fn certificates_are_renewed_under_load_and_no_request_fails() {
             serve(made);
             server.signal("HUP");
             is_renewed &= (0..2000).any(|_| shown() == wanted);
-            // Both kinds of clients go on with it.
-            let goes_on = || figures().iter().zip(before).all(|(now, before)| *now > before);
+            // Both kinds of clients go on with it, of all protocols.
+            let goes_on = || {
+                figures().as_flattened().iter().zip(before.as_flattened()).all(|(now, before)| now > before)
+            };
             is_renewed &= (0..2000).any(|_| shown() == wanted && goes_on());
         }
         stop.store(true, Ordering::Relaxed);
