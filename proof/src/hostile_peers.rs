@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::process::Server;
 
@@ -65,6 +65,7 @@ impl PeerGroup {
             }
             std::thread::sleep(pause);
         }
+        ensure!(made >= self.count as u64, "only {made} of {} connections were made", self.count);
         Ok(made)
     }
 }

@@ -16,7 +16,7 @@ use storage::{
     ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock,
 };
 use telemetry::{AuditOutcome, AuditSink, Registry, SlowLog};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -134,9 +134,9 @@ fn report(recovery: &Recovery) {
 
 async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -> Result<()> {
     let tls = tls::open(&config, clock.wall().seconds())?;
-    let (listener, address) = bind("listen", config.listen).await?;
+    let (listener, address) = bind("listen", config.listen)?;
     let mongo = match config.mongo {
-        Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
+        Some(mongo) => Some((bind("mongo-listen", mongo.listen)?, mongo)),
         None => None,
     };
     let seeder = planted(config.seed, &engine).await?;
@@ -269,9 +269,19 @@ impl Commands for Inside {
     }
 }
 
-async fn bind(name: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(wanted).await;
-    let listener = listener.with_context(|| format!("cannot listen on {wanted} ('{name}')"))?;
+/// Connections that may wait to be accepted: beyond them a client's first packet is dropped, and it tries again a second
+/// later. The system may allow fewer (`net.core.somaxconn`).
+const BACKLOG: u32 = 4096;
+
+fn bind(name: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listen = || {
+        let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A port of which old connections are still known to the system can be used again at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(wanted)?;
+        socket.listen(BACKLOG)
+    };
+    let listener = listen().with_context(|| format!("cannot listen on {wanted} ('{name}')"))?;
     let address = listener.local_addr().context("cannot find out the address listened on")?;
     Ok((listener, address))
 }

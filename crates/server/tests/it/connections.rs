@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::process::Server;
 
@@ -42,6 +43,23 @@ fn thousands_of_idle_connections_cost_little_and_delay_no_request() {
         assert!(each < 32 * 1024, "{each} bytes for each idle connection");
     }
     drop(held);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// A burst of connections waits to be accepted: of a short queue the system would drop some, for a second each.
+#[test]
+fn a_thousand_connections_wait_for_a_server_that_is_busy() {
+    let server = Server::start(&["--memory"]);
+    let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    let count = allowed.trim().parse().unwrap_or(128).min(1000).min(possible());
+    let address = server.address.parse().unwrap();
+    server.signal("STOP");
+    let mut waiting: Vec<TcpStream> =
+        (0..count).map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(20)).unwrap()).collect();
+    server.signal("CONT");
+    let last = waiting.last_mut().unwrap();
+    last.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    last.read_exact(&mut [0]).unwrap();
     assert_eq!(server.terminate(), Some(0));
 }
 
