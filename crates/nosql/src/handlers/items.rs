@@ -135,6 +135,9 @@ pub(crate) fn range_of_write(
     key: Option<&PartitionKey>,
     operation: &Operation,
 ) -> usize {
+    if container.partitions.len() == 1 {
+        return 0;
+    }
     let body = match operation {
         Operation::Create { body } | Operation::Upsert { body, .. } | Operation::Replace { body, .. } => {
             Some(body)

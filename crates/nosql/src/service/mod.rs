@@ -266,7 +266,9 @@ impl Service {
             result = Ok(reply.renewed(call.engine()).await);
         }
         record.note(&mut result);
-        let reply = finish(result, activity, call.place());
+        // Only an error needs it, and finding it reads the partition key again.
+        let place = if result.is_err() { call.place() } else { None };
+        let reply = finish(result, activity, place);
         record.keep(call);
         reply
     }
