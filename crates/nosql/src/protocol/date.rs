@@ -4,13 +4,40 @@
 //! must be a weekday's name but is not checked against the date: clients that get it wrong are harmless. The zone may also
 //! be called `UTC`: the Go SDK names it so in `If-Modified-Since`.
 
+use std::cell::RefCell;
+
 use calendar::{MONTHS, WEEKDAYS, abbreviated, days_in_month, days_of, http_date};
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
+/// The longest text that [`parse_again`] keeps.
+const KEPT_BYTES: usize = 32;
+
+thread_local! {
+    /// The last date that was parsed, and what it is.
+    static LAST: RefCell<(String, u64)> = const { RefCell::new((String::new(), 0)) };
+}
+
+/// Does what [`parse`] does, and at once for the text that this thread parsed last: most requests of one second have the
+/// same date.
+pub(crate) fn parse_again(text: &str) -> Option<u64> {
+    LAST.with_borrow_mut(|(last, seconds)| {
+        if text != last || text.is_empty() {
+            let parsed = parse(text)?;
+            if text.len() > KEPT_BYTES {
+                return Some(parsed);
+            }
+            text.clone_into(last);
+            *seconds = parsed;
+        }
+        Some(*seconds)
+    })
+}
+
 /// Unix seconds of an RFC 1123 date, any letter case; `None` if it is not one or lies before 1970.
 pub(crate) fn parse(text: &str) -> Option<u64> {
-    let (weekday, rest) = text.trim().split_once(", ")?;
+    let (weekday, rest) = text.trim().split_once(',')?;
+    let rest = rest.strip_prefix(' ')?;
     position(&WEEKDAYS, weekday)?;
     let mut words = rest.split(' ');
     let day = i64::from(number(words.next()?, 1, 2)?);
@@ -50,7 +77,20 @@ fn number(text: &str, shortest: usize, longest: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{format, parse};
+    use super::{format, parse, parse_again};
+
+    #[test]
+    fn a_repeated_date_reads_the_same_and_no_other_one_does() {
+        let texts = ["Thu, 27 Apr 2017 00:51:12 GMT", "Thu, 27 Apr 2017 00:51:13 GMT", "now", ""];
+        let padded = format!("  {}  {}", texts[0], " ".repeat(20));
+        for _ in 0..3 {
+            for text in texts.into_iter().chain([padded.as_str()]) {
+                for _ in 0..2 {
+                    assert_eq!(parse_again(text), parse(text), "{text}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn known_dates_read_and_print_back() {
