@@ -256,16 +256,24 @@ fn unchild(bytes: [u8; 16]) -> ([u8; 8], u64, u64) {
     (parent, number >> KIND_SHIFT, number & NUMBER_MASK)
 }
 
+/// The longest rid, 16 bytes, in characters.
+const RID_CHARS_MAX: usize = 24;
+
 fn write_rid(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // 16 bytes, the longest rid, are 24 characters.
-    let mut text = [0; 24];
-    let length = STANDARD.encode_slice(bytes, &mut text).map_err(|_| fmt::Error)?;
+    let (text, length) = rid_chars(bytes);
+    f.write_str(std::str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
+}
+
+/// Returns the characters of a rid, and how many there are.
+fn rid_chars(bytes: &[u8]) -> ([u8; RID_CHARS_MAX], usize) {
+    let mut text = [0; RID_CHARS_MAX];
+    let length = STANDARD.encode_slice(bytes, &mut text).expect("no rid is longer");
     for byte in &mut text[..length] {
         if *byte == b'/' {
             *byte = b'-';
         }
     }
-    f.write_str(std::str::from_utf8(&text[..length]).map_err(|_| fmt::Error)?)
+    (text, length)
 }
 
 fn read_rid<const N: usize>(text: &str) -> Option<[u8; N]> {
@@ -280,6 +288,14 @@ macro_rules! rid_text {
         impl fmt::Display for $rid {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write_rid(&self.to_bytes(), f)
+            }
+        }
+
+        impl $rid {
+            /// Appends the text without `fmt`, because every item that is shown has several.
+            pub fn append_to(&self, out: &mut Vec<u8>) {
+                let (text, length) = rid_chars(&self.to_bytes());
+                out.extend_from_slice(&text[..length]);
             }
         }
 
@@ -327,12 +343,10 @@ impl Etag {
         self.text() == text.as_bytes()
     }
 
-    /// Returns the text between the quotes.
-    pub fn bare(&self) -> impl fmt::Display {
+    /// Appends the text between the quotes.
+    pub fn append_bare_to(&self, out: &mut Vec<u8>) {
         let text = self.text();
-        fmt::from_fn(move |f| {
-            f.write_str(std::str::from_utf8(&text[1..text.len() - 1]).map_err(|_| fmt::Error)?)
-        })
+        out.extend_from_slice(&text[1..text.len() - 1]);
     }
 
     /// Returns `"ssssssss-ssss-ssss-0000-tttttttt0000"`: the sequence from its low end, then the second. Formatted

@@ -334,6 +334,18 @@ impl PartitionKey {
         Ok(PartitionKey(parts.collect::<Result<_>>()?))
     }
 
+    /// Returns `true` if an item's key starts with these parts (or is this key), and if the item has a valid key.
+    pub fn is_prefix_of_item(&self, definition: &PartitionKeyDefinition, item: ValueRef<'_>) -> bool {
+        let is_scalar = |value: &ValueRef<'_>| value.as_array().is_none() && value.as_object().is_none();
+        let mut parts = self.0.iter();
+        let is_same = |path: &Path| match (path.read(item).filter(is_scalar), parts.next()) {
+            (Some(ValueRef::String(text)), Some(KeyPart::String(part))) => text == part,
+            (value, None) => KeyPart::from_view(value).is_ok(),
+            (value, Some(part)) => KeyPart::from_view(value).is_ok_and(|found| found == *part),
+        };
+        definition.paths.iter().all(is_same) && parts.next().is_none()
+    }
+
     /// Returns the key as the definition wants it for one item: one part per path. The empty key stands for undefined
     /// in a container made without a key. One that does not fit is given back.
     pub fn complete(

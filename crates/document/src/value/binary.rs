@@ -324,6 +324,9 @@ fn check_body(bytes: &[u8], start: usize, depth: usize) -> Result<()> {
 fn check_text(bytes: &[u8], at: usize) -> Result<usize> {
     let (text, rest) =
         read_name(bytes).ok_or_else(|| Error::corrupt(format!("the text at byte {at} is cut short")))?;
-    std::str::from_utf8(text).map_err(|_| Error::corrupt(format!("the text at byte {at} is not UTF-8")))?;
+    // Most text is ASCII, which takes a fraction of the time to see.
+    if !text.is_ascii() && std::str::from_utf8(text).is_err() {
+        return Err(Error::corrupt(format!("the text at byte {at} is not UTF-8")));
+    }
     Ok(bytes.len() - rest.len())
 }

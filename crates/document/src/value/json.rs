@@ -14,7 +14,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::Value;
-use crate::value::binary::{Document, too_deep};
+use crate::value::binary::{self, Document, too_deep};
 use crate::value::encoder::{Encoder, Frame};
 use crate::value::view::ValueRef;
 
@@ -32,39 +32,83 @@ pub fn write_json(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Bool(false) => out.extend_from_slice(b"false"),
         ValueRef::Int(i) => write_scalar(&i, out),
         ValueRef::Double(d) => write_scalar(&d, out),
-        ValueRef::String(s) => write_text(s, out),
+        ValueRef::String(s) => write_text(s.as_bytes(), out),
         ValueRef::Array(items) => {
             out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_json(item, out);
+            match items.stored() {
+                Some(body) => write_stored_items(body, out),
+                None => write_list(items.iter(), out, write_json),
             }
             out.push(b']');
         }
         ValueRef::Object(members) => {
             out.push(b'{');
-            for (index, (name, member)) in members.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_text(name, out);
-                out.push(b':');
-                write_json(member, out);
+            match members.stored() {
+                Some(body) => write_stored_members(body, out),
+                None => write_list(members.iter(), out, |(name, member), out| {
+                    write_text(name.as_bytes(), out);
+                    out.push(b':');
+                    write_json(member, out);
+                }),
             }
             out.push(b'}');
         }
     }
 }
 
+fn write_list<T>(list: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    for (index, entry) in list.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(entry, out);
+    }
+}
+
+fn write_stored_items(mut body: &[u8], out: &mut Vec<u8>) {
+    let begin = out.len();
+    while !body.is_empty() {
+        if out.len() > begin {
+            out.push(b',');
+        }
+        let Some(rest) = write_stored(body, out) else { return };
+        body = rest;
+    }
+}
+
+fn write_stored_members(mut body: &[u8], out: &mut Vec<u8>) {
+    let begin = out.len();
+    while let Some((name, value)) = binary::read_name(body) {
+        if out.len() > begin {
+            out.push(b',');
+        }
+        write_text(name, out);
+        out.push(b':');
+        let Some(rest) = write_stored(value, out) else { return };
+        body = rest;
+    }
+}
+
+/// Writes the stored value at the start of `bytes` and returns what follows it. Text is not checked to be UTF-8: a
+/// document is when it is made.
+fn write_stored<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    if let Some((&binary::STRING, text)) = bytes.split_first() {
+        let (text, rest) = binary::read_name(text)?;
+        write_text(text, out);
+        return Some(rest);
+    }
+    let (value, rest) = binary::read_value(bytes)?;
+    write_json(value, out);
+    Some(rest)
+}
+
 /// Most strings need no escape; those are copied whole.
-fn write_text(text: &str, out: &mut Vec<u8>) {
-    if needs_escape(text.as_bytes()) {
-        return write_scalar(text, out);
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    if needs_escape(text) {
+        return write_scalar(String::from_utf8_lossy(text).as_ref(), out);
     }
     out.push(b'"');
-    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(text);
     out.push(b'"');
 }
 

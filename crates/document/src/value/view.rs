@@ -141,6 +141,11 @@ impl<'a> ArrayRef<'a> {
         ArrayRef(Items::Tree(items))
     }
 
+    /// Returns the stored items, if they are stored bytes.
+    pub(crate) fn stored(self) -> Option<&'a [u8]> {
+        if let Items::Stored { body, .. } = self.0 { Some(body) } else { None }
+    }
+
     /// Returns the number of items.
     pub fn len(self) -> usize {
         match self.0 {
@@ -201,6 +206,11 @@ impl<'a> ObjectRef<'a> {
 
     pub(crate) fn of_tree(object: &'a Object) -> ObjectRef<'a> {
         ObjectRef(Members::Tree(object))
+    }
+
+    /// Returns the stored members, if they are stored bytes.
+    pub(crate) fn stored(self) -> Option<&'a [u8]> {
+        if let Members::Stored { body, .. } = self.0 { Some(body) } else { None }
     }
 
     /// Returns the number of members.

@@ -84,16 +84,25 @@ impl Item {
             out.push(b',');
         }
         let Item { rid, etag, ts, .. } = self;
-        let (container, database) = (rid.container, rid.container.database_rid());
-        let etag = etag.bare();
-        let written = match members {
-            SystemMembers::All => write!(
-                out,
-                r#""_rid":"{rid}","_self":"dbs/{database}/colls/{container}/docs/{rid}/","_etag":"\"{etag}\"","_attachments":"attachments/","_ts":{ts}}}"#,
-            ),
-            SystemMembers::WithoutLinks => write!(out, r#""_rid":"{rid}","_etag":"\"{etag}\"","_ts":{ts}}}"#),
-        };
-        written.expect("writing to memory cannot fail");
+        out.extend_from_slice(br#""_rid":""#);
+        rid.append_to(out);
+        if members == SystemMembers::All {
+            let container = rid.container;
+            out.extend_from_slice(br#"","_self":"dbs/"#);
+            container.database_rid().append_to(out);
+            out.extend_from_slice(b"/colls/");
+            container.append_to(out);
+            out.extend_from_slice(b"/docs/");
+            rid.append_to(out);
+            out.push(b'/');
+        }
+        out.extend_from_slice(br#"","_etag":"\""#);
+        etag.append_bare_to(out);
+        out.extend_from_slice(br#"\"","#);
+        if members == SystemMembers::All {
+            out.extend_from_slice(br#""_attachments":"attachments/","#);
+        }
+        write!(out, r#""_ts":{ts}}}"#).expect("writing to memory cannot fail");
     }
 
     /// Returns what [`Item::write_json`] writes.
