@@ -16,6 +16,12 @@ pub trait Row {
     fn write_json(&self, out: &mut Vec<u8>) {
         write_json(self.whole().view(), out);
     }
+
+    /// Returns a copy to write later, and a bound of its bytes as JSON text, if a copy costs less than writing it now
+    /// and the bound is at most `bytes_max`.
+    fn keep(&self, _bytes_max: usize) -> Option<(Box<dyn Row>, usize)> {
+        None
+    }
 }
 
 /// A defined value, borrowed from a row or a query where possible.

@@ -29,7 +29,7 @@ use crate::functions::context::{Context, Fault};
 use crate::logical::{AggregateKind, Expression, Order, Query};
 use crate::row::{Operand, Row};
 use groups::Groups;
-use output::{Output, OutputRow, order_key};
+use output::{Output, OutputRow, SortedRow, order_key};
 use smallest::{ENTRY_OVERHEAD, Smallest};
 use window::{RowAction, Window};
 
@@ -115,7 +115,7 @@ enum Stage {
     /// One row per group.
     Groups(Groups),
     /// Rows by key; equal rows share one if they must be distinct.
-    Sorted(Smallest<Vec<u8>>),
+    Sorted(Smallest<SortedRow>),
     /// Distinct rows, each with the smallest key it came with.
     SortedDistinct { rows: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>, bytes: usize },
 }
@@ -261,7 +261,7 @@ impl<'q> Run<'q> {
             }
             Stage::Sorted(smallest) => {
                 let (rows, more) = smallest.into_parts();
-                output.show(&mut window, rows.map(|(key, json)| (key, Some(json))), more)
+                output.show(&mut window, rows.map(|(key, row)| (key, Some(row.into_json()))), more)
             }
             Stage::SortedDistinct { rows, .. } => {
                 let sorted: BTreeMap<Vec<u8>, Option<Vec<u8>>> = rows
@@ -333,10 +333,9 @@ impl<'q> Run<'q> {
                     || (distinct && smallest.get_mut(&key).is_some());
                 if !dealt_with
                     && smallest.admits(&key)
-                    && let Some(json) = row.json()
+                    && let Some((row, bytes)) = row.sorted(smallest.share(&key))
                 {
-                    let bytes = json.len();
-                    smallest.insert(key, json, bytes)?;
+                    smallest.insert(key, row, bytes)?;
                 }
             }
             Stage::SortedDistinct { rows, bytes } => {

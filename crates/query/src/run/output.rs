@@ -60,6 +60,36 @@ pub(super) struct OutputRow<'a> {
     pub(super) context: &'a Context,
 }
 
+/// A row among those that are sorted.
+pub(super) enum SortedRow {
+    /// Its text.
+    Json(Vec<u8>),
+    /// The item that it shows.
+    Item(Box<dyn Row>),
+}
+
+impl SortedRow {
+    pub(super) fn into_json(self) -> Vec<u8> {
+        match self {
+            SortedRow::Json(json) => json,
+            SortedRow::Item(item) => {
+                let mut out = Vec::new();
+                item.write_json(&mut out);
+                out
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for SortedRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SortedRow::Json(json) => write!(f, "SortedRow::Json({} bytes)", json.len()),
+            SortedRow::Item(_) => f.write_str("SortedRow::Item"),
+        }
+    }
+}
+
 impl OutputRow<'_> {
     fn value<'b>(&'b self, expression: &'b Expression) -> Option<Operand<'b>> {
         evaluate(expression, self.environment, self.context)
@@ -69,11 +99,7 @@ impl OutputRow<'_> {
     pub(super) fn json(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         match (&self.query.select, self.item) {
-            (Projection::Value(Expression::Path { slot: 0, segments }), Some(item))
-                if segments.is_empty() =>
-            {
-                item.write_json(&mut out);
-            }
+            (_, Some(item)) if self.is_item() => item.write_json(&mut out),
             (Projection::Value(value), _) => write_json(self.value(value)?.view(), &mut out),
             (Projection::Members(members), _) => {
                 out.push(b'{');
@@ -96,6 +122,24 @@ impl OutputRow<'_> {
         Some(out)
     }
 
+    /// Returns the row to be sorted, with its size as text or a bound of that: a whole item is written only once it is
+    /// sure to be shown, because most rows are passed by smaller ones.
+    pub(super) fn sorted(&self, bytes_max: usize) -> Option<(SortedRow, usize)> {
+        if let (true, Some(item)) = (self.is_item(), self.item)
+            && let Some((copy, bound)) = item.keep(bytes_max)
+        {
+            return Some((SortedRow::Item(copy), bound));
+        }
+        let json = self.json()?;
+        let bytes = json.len();
+        Some((SortedRow::Json(json), bytes))
+    }
+
+    /// Returns whether the row is the whole item.
+    fn is_item(&self) -> bool {
+        matches!(&self.query.select, Projection::Value(Expression::Path { slot: 0, segments }) if segments.is_empty())
+    }
+
     /// Bytes that are equal for equal rows; none if the row's value is undefined.
     pub(super) fn key(&self) -> Option<Vec<u8>> {
         let mut key = Vec::new();
@@ -112,8 +156,9 @@ impl OutputRow<'_> {
 
     /// Returns the values of the `ORDER BY` keys as bytes that sort as the query asks.
     pub(super) fn order_values(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let Order::Keys(keys) = &self.query.order else { return out };
+        let Order::Keys(keys) = &self.query.order else { return Vec::new() };
+        // Room for a number or a short text each, and for what breaks ties.
+        let mut out = Vec::with_capacity(32 * keys.len() + 16);
         for key in keys {
             encode_sort_key(self.value(&key.value).as_ref().map(Operand::view), key.descending, &mut out);
         }
