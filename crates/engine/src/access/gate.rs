@@ -173,9 +173,14 @@ impl View {
     pub(crate) fn by_number(&self, number: ItemNumber) -> Result<Option<Record>> {
         let (keyspace, key) = Key::Item(self.gate.partition, number).encode();
         match self.snapshot.get(keyspace, &key)? {
-            Some(bytes) => self.gate.judge(&*self.snapshot, number, &bytes),
+            Some(bytes) => self.judge(number, &bytes),
             None => Ok(None),
         }
+    }
+
+    /// The item with these stored bytes, if it is living.
+    pub(crate) fn judge(&self, number: ItemNumber, bytes: &bytes::Bytes) -> Result<Option<Record>> {
+        self.gate.judge(&*self.snapshot, number, bytes)
     }
 
     /// The living item under an `Id` key, as by number.

@@ -7,10 +7,9 @@ use crate::access::gate::{Gate, Usage, View};
 use crate::access::outcome::Outcome;
 use crate::access::outcome::read_outcome;
 use crate::access::renewal::{self, SlidingRenewal};
-use crate::catalog::container::{Container, Partition};
+use crate::catalog::container::Container;
 use crate::catalog::home::{home_of_key, is_at_home};
 use crate::entries::renewals;
-use crate::entries::traces::Home;
 use crate::expiry::header::Record;
 use crate::expiry::item::Item;
 use crate::types::error::{Error, Result};
@@ -61,12 +60,16 @@ impl Engine {
 
 /// Returns whether an item is in the scope. A scan may visit others: two partition keys may share a hash, and the
 /// queues are not sorted by key.
-pub(crate) fn in_scope(scope: &Scope, container: &Container, partition: &Partition, record: &Record) -> bool {
+pub(crate) fn in_scope(scope: &Scope, container: &Container, record: &Record) -> bool {
     if scope.key.is_none() && scope.range.is_none() {
         return true;
     }
-    Home::of(partition.id, &container.definition, record).is_ok_and(|home| {
-        scope.key.as_ref().is_none_or(|key| key.is_prefix_of(&home.key))
-            && scope.range.as_ref().is_none_or(|range| range.contains(&home.effective))
+    let (definition, item) = (&container.definition.partition_key, record.body.root());
+    if scope.key.as_ref().is_some_and(|key| !key.is_prefix_of_item(definition, item)) {
+        return false;
+    }
+    scope.range.as_ref().is_none_or(|range| {
+        let key = PartitionKey::extract(definition, item);
+        key.is_ok_and(|key| range.contains(&key.effective(definition)))
     })
 }

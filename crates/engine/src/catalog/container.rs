@@ -11,6 +11,7 @@ use storage::Read;
 
 use crate::catalog::archive_state::ArchiveState;
 use crate::catalog::budget::SharedBucket;
+use crate::catalog::entry_floors::EntryFloors;
 use crate::catalog::feed_end::FeedEnd;
 use crate::catalog::next_due::NextDue;
 use crate::catalog::purged::Purged;
@@ -317,6 +318,8 @@ pub struct Partition {
     pub(crate) known_lsn: KnownLsn,
     /// Where its feed ends.
     pub(crate) feed_end: FeedEnd,
+    /// What recent queries have learned of the numbers of its index entries.
+    pub(crate) entry_floors: EntryFloors,
     /// Held during a sweep, from taking the due visit until the next one is scheduled.
     pub(crate) sweeping: Mutex<()>,
     /// The generations of its index as of a recent commit; a transaction reads the current ones from the store.
@@ -344,6 +347,7 @@ impl Partition {
             renewed: RenewedVersions::default(),
             known_lsn: KnownLsn::default(),
             feed_end: FeedEnd::default(),
+            entry_floors: EntryFloors::default(),
             sweeping: Mutex::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }

@@ -8,6 +8,7 @@ pub(crate) mod budget;
 pub(crate) mod collection;
 pub(crate) mod collection_indexes;
 pub(crate) mod container;
+pub(crate) mod entry_floors;
 pub(crate) mod feed_end;
 pub(crate) mod hold_note;
 pub(crate) mod home;

@@ -120,7 +120,7 @@ impl Engine {
             let (sequence, number) = keys::feed_entry(&key, &value)?;
             let record = view
                 .by_number(number)?
-                .filter(|record| record.header.ts >= since && in_scope(scope, container, partition, record));
+                .filter(|record| record.header.ts >= since && in_scope(scope, container, record));
             if let Some(record) = record {
                 let same_commit = page
                     .items

@@ -17,6 +17,8 @@
 //!
 //! A page that resumes from a position takes a plan with such positions again, whatever a probe says now.
 
+use std::rc::Rc;
+
 use document::{EffectiveRange, ItemNumber, PartitionKey};
 use query::{Condition, Interval, Leaf, References, Segment, Stamps, Step};
 use storage::Direction;
@@ -24,6 +26,7 @@ use storage::Direction;
 use super::by_path::{CursorStart, PathCursor, scalars};
 use super::context::QueryContext;
 use super::numbers::{Candidate, Collected, Entries, Intersection, Next, NumberStream, Union};
+use super::probe::LivingEntries;
 use super::sources::{ById, ByNumber, ByPath, ByStamp, FullScan, Remaining, Source, SourceStep};
 use crate::access::continuation::{self, Position};
 use crate::index::{Index, PathKey, Term};
@@ -436,12 +439,18 @@ fn build_leaf<'a>(
 ) -> Result<Option<ConditionStream<'a>>> {
     let Some((index, path)) = ctx.indexed(&leaf.path) else { return Ok(None) };
     let mut streams: Vec<Box<dyn NumberStream + 'a>> = Vec::new();
+    let probed = ctx.probes.complete(leaf);
     let points: Vec<_> = leaf.values.scalars.iter().filter_map(Interval::as_point).collect();
     if points.len() == leaf.values.scalars.len() && points.len() <= ctx.work.tuning.streams {
         for term in points.iter().filter_map(|point| Term::new(point.view())) {
-            let mut prefix = index.path_prefix(&path);
-            prefix.extend_from_slice(term.as_bytes());
-            streams.push(Box::new(Entries::new(ctx, prefix, Direction::Forward, !term.cut)));
+            let entries = if let Some(probed) = &probed {
+                Entries::probed(ctx, Rc::clone(probed), !term.cut)
+            } else {
+                let mut prefix = index.path_prefix(&path);
+                prefix.extend_from_slice(term.as_bytes());
+                Entries::new(ctx, prefix, Direction::Forward, !term.cut)
+            };
+            streams.push(Box::new(entries));
         }
     } else {
         let tuning = &ctx.work.tuning;
@@ -525,18 +534,10 @@ fn count(ctx: &QueryContext<'_>, condition: &Condition, most: usize) -> Result<O
 /// Counts entries, not items. An item may have several of them in an array, which is precise enough.
 fn count_leaf(ctx: &QueryContext<'_>, leaf: &Leaf, most: usize) -> Result<Option<usize>> {
     let Some((index, path)) = ctx.indexed(&leaf.path) else { return Ok(None) };
-    let prefix = index.path_prefix(&path);
-    let mut count = 0;
-    for interval in &leaf.values.scalars {
-        for entry in ctx.entries(scalars(&prefix, interval), prefix.len(), Direction::Forward) {
-            let entry = entry?;
-            ctx.work.look()?;
-            count += usize::from(ctx.is_living(entry.number, &entry.mark)?);
-            if count >= most || ctx.work.is_spent() {
-                return Ok(Some(count.min(most)));
-            }
-        }
-    }
+    let mut count = match ctx.probes.count(ctx, (index, &path), leaf, most)? {
+        LivingEntries::All(count) => count,
+        LivingEntries::AtLeast(count) => return Ok(Some(count)),
+    };
     if leaf.values.kinds.is_empty() {
         return Ok(Some(count));
     }

@@ -5,6 +5,7 @@ use query::{Kinds, Leaf, Step, ValueSet};
 use storage::{Direction, KeyRange, Keyspace};
 
 use super::numbers::{Entries, NumberStream, Union};
+use super::probe::Probes;
 use super::work::Work;
 use crate::access::gate::View;
 use crate::catalog::container::{Container, Partition};
@@ -21,6 +22,8 @@ pub(super) struct QueryContext<'a> {
     pub(super) view: &'a View,
     pub(super) index: Option<Index>,
     pub(super) work: &'a Work,
+    /// The entries that were counted to choose a plan.
+    pub(super) probes: Probes,
 }
 
 impl<'a> QueryContext<'a> {
@@ -31,7 +34,7 @@ impl<'a> QueryContext<'a> {
         work: &'a Work,
     ) -> Result<QueryContext<'a>> {
         let index = view.index(partition)?;
-        Ok(QueryContext { container, partition, view, index, work })
+        Ok(QueryContext { container, partition, view, index, work, probes: Probes::default() })
     }
 
     /// Returns whether the item of an index entry is living.
@@ -42,8 +45,13 @@ impl<'a> QueryContext<'a> {
     /// Returns the living item of that number.
     pub(super) fn load(&self, number: ItemNumber) -> Result<Option<Record>> {
         let record = self.view.by_number(number)?;
-        self.work.load(record.as_ref().map_or(0, Record::size))?;
+        self.count_load(record.as_ref())?;
         Ok(record)
+    }
+
+    /// Counts the work of reading an item, which is `None` if it has expired.
+    pub(super) fn count_load(&self, record: Option<&Record>) -> Result<()> {
+        self.work.load(record.map_or(0, Record::size))
     }
 
     /// Returns the index and the path's key in it, if the index has every scalar at the path.

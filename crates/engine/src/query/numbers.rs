@@ -12,11 +12,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 use document::ItemNumber;
 use storage::{Direction, KeyRange, Keyspace, Scan};
 
 use super::context::QueryContext;
+use super::probe::ProbedEntry;
+use crate::entries::mark::Mark;
 use crate::index::IndexEntry;
 use crate::types::error::Result;
 
@@ -70,7 +73,9 @@ pub(super) struct Entries<'a> {
     prefix: Vec<u8>,
     direction: Direction,
     exact: bool,
-    scan: Option<Scan<'a>>,
+    /// All of the entries in ascending order, if a probe has read them.
+    probed: Option<Rc<[ProbedEntry]>>,
+    cursor: Option<EntryCursor<'a>>,
     /// The rank of the current living item, if there is one.
     head: Option<u64>,
     ended: bool,
@@ -84,10 +89,18 @@ impl<'a> Entries<'a> {
         direction: Direction,
         exact: bool,
     ) -> Entries<'a> {
-        Entries { ctx, prefix, direction, exact, scan: None, head: None, ended: false }
+        Entries { ctx, prefix, direction, exact, probed: None, cursor: None, head: None, ended: false }
     }
 
-    fn open(&self, from: u64) -> Scan<'a> {
+    /// Creates the stream of entries that a probe has read, in ascending order.
+    pub(super) fn probed(ctx: &'a QueryContext<'a>, entries: Rc<[ProbedEntry]>, exact: bool) -> Entries<'a> {
+        Entries { probed: Some(entries), ..Entries::new(ctx, Vec::new(), Direction::Forward, exact) }
+    }
+
+    fn open(&self, from: u64) -> EntryCursor<'a> {
+        if let Some(probed) = &self.probed {
+            return EntryCursor::Probed(probed.partition_point(|entry| entry.number.0 < from));
+        }
         let mut bound = self.prefix.clone();
         bound.extend_from_slice(&number(from, self.direction).0.to_be_bytes());
         let mut range = KeyRange::prefix(self.prefix.clone());
@@ -95,8 +108,55 @@ impl<'a> Entries<'a> {
             Direction::Forward => range.start = std::ops::Bound::Included(bound),
             Direction::Backward => range.end = std::ops::Bound::Included(bound),
         }
-        self.ctx.view.snapshot.scan(Keyspace::Index, range, self.direction)
+        EntryCursor::Stored(self.ctx.view.snapshot.scan(Keyspace::Index, range, self.direction))
     }
+
+    /// Returns the cursor's next entry.
+    fn step(&mut self) -> Result<Option<Passing>> {
+        match &mut self.cursor {
+            None => Ok(None),
+            Some(EntryCursor::Stored(scan)) => {
+                let Some(entry) = scan.next() else { return Ok(None) };
+                let (key, value) = entry?;
+                let entry = IndexEntry::decode(self.prefix.len(), &key, &value)?;
+                Ok(Some(Passing { number: entry.number, liveness: Liveness::Marked(entry.mark) }))
+            }
+            Some(EntryCursor::Probed(at)) => {
+                let entry = self.probed.as_ref().and_then(|probed| probed.get(*at));
+                *at += 1;
+                Ok(entry.map(|entry| Passing {
+                    number: entry.number,
+                    liveness: Liveness::Known(entry.is_living),
+                }))
+            }
+        }
+    }
+
+    fn is_living(&self, passing: &Passing) -> Result<bool> {
+        match &passing.liveness {
+            Liveness::Marked(mark) => self.ctx.is_living(passing.number, mark),
+            Liveness::Known(is_living) => Ok(*is_living),
+        }
+    }
+}
+
+/// A position among entries.
+enum EntryCursor<'a> {
+    Stored(Scan<'a>),
+    /// The place in the entries that a probe has read.
+    Probed(usize),
+}
+
+/// An entry that a cursor passes.
+struct Passing {
+    number: ItemNumber,
+    liveness: Liveness,
+}
+
+/// What is known of an entry's expiry.
+enum Liveness {
+    Marked(Mark),
+    Known(bool),
 }
 
 impl NumberStream for Entries<'_> {
@@ -106,26 +166,21 @@ impl NumberStream for Entries<'_> {
         }
         let mut passed = 0;
         while !self.ended {
-            let scan = match &mut self.scan {
-                Some(scan) if passed < STEPS_BEFORE_JUMP => scan,
-                _ => {
-                    passed = 0;
-                    self.scan.insert(self.open(from))
-                }
-            };
-            let Some(entry) = scan.next() else {
+            if self.cursor.is_none() || passed == STEPS_BEFORE_JUMP {
+                passed = 0;
+                self.cursor = Some(self.open(from));
+            }
+            let Some(entry) = self.step()? else {
                 self.ended = true;
                 break;
             };
-            let (key, value) = entry?;
-            let entry = IndexEntry::decode(self.prefix.len(), &key, &value)?;
             self.ctx.work.look()?;
             let rank = rank(entry.number, self.direction);
             if rank < from {
                 passed += 1;
                 continue;
             }
-            if self.ctx.is_living(entry.number, &entry.mark)? {
+            if self.is_living(&entry)? {
                 self.ctx.work.count_entry();
                 self.head = Some(rank);
                 return Ok(Next::Found(Candidate { rank, exact: self.exact }));
@@ -207,6 +262,14 @@ impl NumberStream for Union<'_> {
         {
             self.heads.pop();
             self.waiting.push(stream);
+        }
+        // Mostly there is one stream, and another that has no entries.
+        if let ([only], true) = (self.waiting.as_slice(), self.heads.is_empty()) {
+            let next = self.streams[*only].seek(from)?;
+            if next == Next::End {
+                self.waiting.clear();
+            }
+            return Ok(next);
         }
         let mut pause: Option<u64> = None;
         for stream in std::mem::take(&mut self.waiting) {

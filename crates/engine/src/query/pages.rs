@@ -12,6 +12,7 @@ use super::by_path::{CursorStart, PathCursor, SortedCursor};
 use super::by_timestamp::TimestampCursor;
 use super::choose::{ChosenPlan, Purpose, choose, estimate};
 use super::context::QueryContext;
+use super::item_reader::ItemReader;
 use super::numbers::NumberStream as _;
 use super::partition_query;
 use super::refine::{self, Merged, Refined, Sorted};
@@ -192,6 +193,7 @@ impl<'a> Paging<'a> {
             let mut dealt_with = place.take().and_then(|(_, position)| position);
             let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
             let mut chosen = choose(ctx, &partition_query, dealt_with.clone())?;
+            let mut items = ItemReader::new(ctx);
             progress.report.use_paths(&chosen.used);
             let stop =
                 |position| Stop { partition: ctx.partition.id, position, after: None, in_memory: false };
@@ -202,7 +204,7 @@ impl<'a> Paging<'a> {
                         return Ok(self.outcome(run.pause()?, Some(stop(Some(position))), progress));
                     }
                     SourceStep::Item(mut arriving) => {
-                        match self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? {
+                        match self.take(&mut run, &mut items, &chosen, &mut arriving, &mut progress)? {
                             Flow::More => dealt_with = Some(arriving.position),
                             Flow::Full => {
                                 return Ok(self.outcome(run.finish()?, Some(stop(dealt_with)), progress));
@@ -241,9 +243,10 @@ impl<'a> Paging<'a> {
                 continue;
             }
             let mut chosen = choose(ctx, &partition_query, None)?;
+            let mut items = ItemReader::new(ctx);
             progress.report.use_paths(&chosen.used);
             while let SourceStep::Item(mut arriving) = chosen.source.next()? {
-                if self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? == Flow::Enough {
+                if self.take(&mut run, &mut items, &chosen, &mut arriving, &mut progress)? == Flow::Enough {
                     break 'all;
                 }
             }
@@ -259,7 +262,7 @@ impl<'a> Paging<'a> {
     fn take(
         &self,
         run: &mut Run<'_>,
-        ctx: &QueryContext<'_>,
+        items: &mut ItemReader<'_>,
         chosen: &ChosenPlan<'_>,
         arriving: &mut SourceItem,
         progress: &mut Progress,
@@ -273,9 +276,9 @@ impl<'a> Paging<'a> {
         }
         let record = match arriving.record.take() {
             Some(record) => Some(record),
-            None => ctx.load(arriving.number)?,
+            None => items.load(arriving.number)?,
         };
-        self.take_record(run, ctx, record, progress)
+        self.take_record(run, items.ctx, record, progress)
     }
 
     fn take_record(
@@ -286,7 +289,7 @@ impl<'a> Paging<'a> {
         progress: &mut Progress,
     ) -> Result<Flow> {
         let Some(record) = record else { return Ok(Flow::More) };
-        if !in_scope(&self.request.scope, self.container, ctx.partition, &record) {
+        if !in_scope(&self.request.scope, self.container, &record) {
             return Ok(Flow::More);
         }
         let (number, size, rows) = (record.number.0, record.size(), run.rows());
@@ -497,7 +500,7 @@ impl<'a> Paging<'a> {
             for ctx in contexts {
                 let mut items = FullScan::new(ctx, None);
                 while let SourceStep::Item(arriving) = items.next()? {
-                    if let Some(record) = self.in_scope(ctx, arriving.record) {
+                    if let Some(record) = self.in_scope(arriving.record) {
                         ranking.observe(&Item::new(self.container.rid, record))?;
                     }
                 }
@@ -512,7 +515,7 @@ impl<'a> Paging<'a> {
                     Some(record) => Some(record),
                     None => ctx.load(arriving.number)?,
                 };
-                if let Some(record) = self.in_scope(ctx, record) {
+                if let Some(record) = self.in_scope(record) {
                     progress.metrics.loaded_items += 1;
                     progress.metrics.loaded_bytes += record.size();
                     ranking.score(&Item::new(self.container.rid, record), arriving.number.0)?;
@@ -539,8 +542,8 @@ impl<'a> Paging<'a> {
         }
     }
 
-    fn in_scope(&self, ctx: &QueryContext<'_>, record: Option<Record>) -> Option<Record> {
-        record.filter(|record| in_scope(&self.request.scope, self.container, ctx.partition, record))
+    fn in_scope(&self, record: Option<Record>) -> Option<Record> {
+        record.filter(|record| in_scope(&self.request.scope, self.container, record))
     }
 }
 

@@ -293,6 +293,81 @@ fn a_count_within_a_partition_key_does_not_walk_through_the_container() {
     assert!(looked_at <= 60, "20 items of the key, and {looked_at} entries and items were looked at");
 }
 
+/// T14: items that lie side by side are read by a scan, which passes over others and over the expired.
+#[test]
+fn t14_items_that_lie_side_by_side_are_read_as_those_that_lie_apart() {
+    // Side by side, a few apart, far apart, and in bunches.
+    let patterns: [fn(usize) -> bool; 4] = [|_| true, |n| n % 3 == 0, |n| n % 7 == 0, |n| n % 40 < 13];
+    for (at, is_wanted) in patterns.into_iter().enumerate() {
+        let world = World::new();
+        world.container(r#","defaultTtl":-1"#);
+        for n in 0..300 {
+            let ttl = if n % 2 == 0 { format!(r#","ttl":{WHILE}"#) } else { String::new() };
+            let text = format!(r#""id":"{n}","wanted":{}{ttl}"#, is_wanted(n));
+            world.create("a", &text).expect("created");
+        }
+        let read = || {
+            let page = world.page(Some("SELECT * FROM c WHERE c.wanted = true"), 300, None);
+            assert_eq!(page.metrics.loaded_items, page.rows.len() as u64);
+            ids(&page)
+        };
+        let those = |remain: fn(usize) -> bool| -> Vec<String> {
+            (0..300).filter(|n| is_wanted(*n) && remain(*n)).map(|n| n.to_string()).collect()
+        };
+        world.pass(WHILE - 1);
+        assert_eq!(read(), those(|_| true), "pattern {at}");
+        world.pass(1);
+        assert_eq!(read(), those(|n| n % 2 == 1), "pattern {at}");
+        world.drain();
+        assert_eq!(read(), those(|n| n % 2 == 1), "pattern {at}");
+    }
+}
+
+/// T14: a number of entries that a query has counted serves the next one, but not at the second in which one of them
+/// expires, nor after a write or a change of the rules.
+#[test]
+fn t14_what_a_query_has_counted_is_forgotten_when_an_entry_expires() {
+    let mut world = crowd("{}");
+    for n in 0..20 {
+        world.create("few", &format!(r#""id":"few {n}","n":{n}"#)).expect("created");
+    }
+    let scope = Scope { key: Some(key("few")), range: None };
+    let text = Some("SELECT VALUE COUNT(1) FROM c WHERE c.n >= 100 AND c.n < 150");
+    let loaded = |world: &World| {
+        let page = world.page_in(&scope, text, 10, None);
+        assert_eq!(page.rows, [b"0"]);
+        page.metrics.loaded_items
+    };
+    // 50 entries of the range are many beside 20 items, 25 are not: then they are compared with those of the key.
+    assert_eq!([loaded(&world), loaded(&world)], [20, 20]);
+    world.pass(WHILE - 1);
+    assert_eq!([loaded(&world), loaded(&world)], [20, 20]);
+    world.pass(1);
+    assert_eq!([loaded(&world), loaded(&world)], [0, 0]);
+    for n in (101..150).step_by(2).take(20) {
+        world.create("c", &format!(r#""id":"more {n}","n":{n}"#)).expect("created");
+    }
+    assert_eq!([loaded(&world), loaded(&world)], [20, 20]);
+    world.restart();
+    assert_eq!([loaded(&world), loaded(&world)], [20, 20]);
+    for n in (101..150).step_by(2).take(20) {
+        world.delete("c", &format!("more {n}")).expect("deleted");
+    }
+    assert_eq!([loaded(&world), loaded(&world)], [0, 0]);
+    for n in (101..150).step_by(2).take(20) {
+        world.create("c", &format!(r#""id":"more {n}","n":{n}"#)).expect("created");
+    }
+    assert_eq!([loaded(&world), loaded(&world)], [20, 20]);
+    // Lets all expire that have no time to live of their own, but those of the key.
+    world.pass(WHILE);
+    for n in 0..20 {
+        world.upsert("few", &format!(r#""id":"few {n}","n":{n}"#)).expect("replaced");
+    }
+    assert_eq!([loaded(&world), loaded(&world)], [20, 20]);
+    world.set_default(Some(WHILE.cast_signed()));
+    assert_eq!([loaded(&world), loaded(&world)], [0, 0]);
+}
+
 #[test]
 fn a_brief_query_answers_as_any_other_or_not_at_all() {
     let world = crowd("{}");

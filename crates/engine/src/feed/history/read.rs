@@ -142,7 +142,7 @@ impl Engine {
         start: HistoryStart,
         max_items: usize,
     ) -> Result<HistoryPage<Item>> {
-        let is_wanted = |record: &Record<Document>| in_scope(scope, container, partition, record);
+        let is_wanted = |record: &Record<Document>| in_scope(scope, container, record);
         let image = |record: Record<Document>| Item::new(container.rid, record);
         read(&*self.store, partition, barrier, start, PageBudget::of(max_items), &is_wanted, &image)
     }
