@@ -17,9 +17,8 @@ pub trait Row {
         write_json(self.whole().view(), out);
     }
 
-    /// Returns a copy to write later, and a bound of its bytes as JSON text, if a copy costs less than writing it now
-    /// and the bound is at most `bytes_max`.
-    fn keep(&self, _bytes_max: usize) -> Option<(Box<dyn Row>, usize)> {
+    /// Returns a copy to write later, and the bytes that it holds, if a copy costs less than writing it now.
+    fn keep(&self) -> Option<(Box<dyn Row>, usize)> {
         None
     }
 }

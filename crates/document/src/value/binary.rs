@@ -126,6 +126,12 @@ impl Document {
         &self.0
     }
 
+    /// Returns the same value in bytes of its own: stored bytes are part of a larger block, which they keep in memory.
+    #[must_use]
+    pub fn detached(&self) -> Document {
+        Document(Bytes::copy_from_slice(&self.0))
+    }
+
     /// Returns the whole value, for reading.
     pub fn root(&self) -> ValueRef<'_> {
         read_value(&self.0).map_or(ValueRef::Null, |(value, _)| value)

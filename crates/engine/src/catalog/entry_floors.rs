@@ -45,10 +45,10 @@ impl EntryFloors {
         floors.iter().filter(holds).find(|floor| floor.leaf == *leaf).map_or(0, |floor| floor.living)
     }
 
-    /// Remembers a number instead of earlier ones of the same leaf.
+    /// Remembers a number instead of earlier ones of the same leaf and those of earlier states.
     pub(crate) fn remember(&self, floor: EntryFloor) {
         let mut floors = self.0.lock();
-        floors.retain(|known| known.leaf != floor.leaf);
+        floors.retain(|known| known.state == floor.state && known.leaf != floor.leaf);
         if floors.len() == FLOORS_MAX {
             floors.remove(0);
         }

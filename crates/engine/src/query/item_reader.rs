@@ -56,7 +56,7 @@ impl<'a> ItemReader<'a> {
         if self.scan.is_none() && !self.has_failed && last.is_some_and(|last| is_near(last, number)) {
             self.open(number);
         }
-        let stored = if self.scan.is_some() { self.advance(number)? } else { None };
+        let stored = if self.scan.is_some() { self.advance(number) } else { None };
         let Some(bytes) = stored else { return self.ctx.load(number) };
         let record = self.ctx.view.judge(number, &bytes)?;
         self.ctx.count_load(record.as_ref())?;
@@ -72,35 +72,31 @@ impl<'a> ItemReader<'a> {
     }
 
     /// Returns the stored bytes of the item if the scan finds it within a few steps. Otherwise closes the scan.
-    fn advance(&mut self, number: ItemNumber) -> Result<Option<Bytes>> {
+    fn advance(&mut self, number: ItemNumber) -> Option<Bytes> {
         for _ in 0..=NEAR {
-            let head = match self.head.take() {
-                Some(head) => Some(head),
-                None => self.step()?,
-            };
-            match head {
+            match self.head.take().or_else(|| self.step()) {
                 Some((found, bytes)) if found == number => {
                     self.hits += 1;
-                    return Ok(Some(bytes));
+                    return Some(bytes);
                 }
                 Some((found, _)) if found < number => {}
                 Some(head) => {
                     // A number before that of the scan, which is there for the next one.
                     self.head = Some(head);
-                    return Ok(None);
+                    return None;
                 }
                 None => break,
             }
         }
         self.scan = None;
         self.has_failed = self.hits < HITS_THAT_PAY;
-        Ok(None)
+        None
     }
 
-    fn step(&mut self) -> Result<Option<(ItemNumber, Bytes)>> {
-        let Some(entry) = self.scan.as_mut().and_then(Iterator::next) else { return Ok(None) };
-        let (key, bytes) = entry?;
-        Ok(Some((keys::item_number(&key)?, bytes)))
+    fn step(&mut self) -> Option<(ItemNumber, Bytes)> {
+        // What is damaged beside the items that are asked for is not this request's: lookups do not meet it.
+        let Some(Ok((key, bytes))) = self.scan.as_mut().and_then(Iterator::next) else { return None };
+        Some((keys::item_number(&key).ok()?, bytes))
     }
 }
 

@@ -1,15 +1,18 @@
 //! The entries that a request has counted to choose its plan, so that none is read twice.
 //!
 //! A choice counts the living entries of a part of a condition, up to a small number, and may ask for more of them
-//! later. If it stopped counting, what it has seen serves the next requests, too (`EntryFloors`). If the part is a single value, its entries come in the order of the numbers: once all of them have been
-//! counted, the stream of the chosen plan reads them from here (`Entries`). It counts them as work of the page like
-//! those that it reads from the store.
+//! later. If it stopped counting, what it has seen serves the next requests, too (`EntryFloors`). If the part is a
+//! single value, its entries come in the order of the numbers: once all of them have been counted, the stream of the
+//! chosen plan reads them from here (`Entries`). It counts them as work of the page like those that it reads from the
+//! store.
+//!
+//! Only so many parts, and only small ones, are kept: a request may have thousands, and some of megabytes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use document::ItemNumber;
-use query::{Interval, Leaf};
+use query::{Interval, Leaf, Step};
 use storage::{Direction, KeyRange, Keyspace, Time};
 
 use super::by_path::scalars;
@@ -18,6 +21,13 @@ use crate::catalog::entry_floors::{EntryFloor, EntryState};
 use crate::entries::counters;
 use crate::index::{Index, IndexEntry, PathKey, Term};
 use crate::types::error::Result;
+
+/// Leaves of a request whose entries are kept.
+const PROBES_MAX: usize = 64;
+
+/// The largest leaf that is kept: its values, and the bytes of all of them and of its path.
+const INTERVALS_MAX: usize = 8;
+const LEAF_BYTES_MAX: usize = 1024;
 
 /// An index entry that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,23 +91,19 @@ impl Probes {
         most: usize,
     ) -> Result<LivingEntries> {
         let mut probes = self.0.borrow_mut();
-        let known = probes.iter().position(|probe| probe.leaf == *leaf);
-        if known.is_none() {
-            probes.push(Probe::new(ctx, index, leaf)?);
+        let prefix = index.path_prefix(path);
+        if !is_small(leaf) {
+            return Probe::new(leaf).count_to(ctx, &prefix, most);
         }
-        let at = known.unwrap_or(probes.len() - 1);
-        let probe = &mut probes[at];
-        if probe.floor >= most {
-            return Ok(LivingEntries::AtLeast(most));
+        if let Some(known) = probes.iter_mut().find(|probe| probe.leaf == *leaf) {
+            return known.count_to(ctx, &prefix, most);
         }
-        probe.extend(ctx, &index.path_prefix(path), most)?;
-        if probe.state == State::Open {
-            probe.remember(ctx);
+        let mut probe = Probe::of_state(ctx, index, leaf)?;
+        let counted = probe.count_to(ctx, &prefix, most)?;
+        if probes.len() < PROBES_MAX {
+            probes.push(probe);
         }
-        Ok(match probe.state {
-            State::Ended if probe.living < most => LivingEntries::All(probe.living),
-            _ => LivingEntries::AtLeast(probe.living.min(most)),
-        })
+        Ok(counted)
     }
 
     /// Returns the entries of a leaf that asks for a single value, if all of them were counted.
@@ -113,26 +119,52 @@ impl Probes {
 }
 
 impl Probe {
-    fn new(ctx: &QueryContext<'_>, index: &Index, leaf: &Leaf) -> Result<Probe> {
+    /// Creates the probe of a leaf of which earlier requests may know something.
+    fn of_state(ctx: &QueryContext<'_>, index: &Index, leaf: &Leaf) -> Result<Probe> {
+        let mut probe = Probe::new(leaf);
+        if probe.term.is_none() {
+            probe.counted_in = entry_state(ctx, index)?;
+            let floors = &ctx.partition.entry_floors;
+            let floor = probe.counted_in.map(|state| floors.of(leaf, state, ctx.view.gate.now));
+            probe.floor = floor.unwrap_or_default();
+        }
+        Ok(probe)
+    }
+
+    fn new(leaf: &Leaf) -> Probe {
         let point = match leaf.values.scalars.as_slice() {
             [interval] => interval.as_point(),
             _ => None,
         };
-        let term = point.and_then(|point| Term::new(point.view()));
-        let counted_in = if term.is_none() { entry_state(ctx, index)? } else { None };
-        let floors = &ctx.partition.entry_floors;
-        let floor = counted_in.map_or(0, |state| floors.of(leaf, state, ctx.view.gate.now));
-        Ok(Probe {
+        Probe {
             leaf: leaf.clone(),
-            term,
-            counted_in,
+            term: point.and_then(|point| Term::new(point.view())),
+            counted_in: None,
             entries: Vec::new(),
             living: 0,
             at: (0, None),
             complete: None,
             until: None,
-            floor,
+            floor: 0,
             state: State::Open,
+        }
+    }
+
+    fn count_to(&mut self, ctx: &QueryContext<'_>, prefix: &[u8], most: usize) -> Result<LivingEntries> {
+        if self.floor >= most {
+            return Ok(LivingEntries::AtLeast(most));
+        }
+        if self.state == State::Spent {
+            // There may be an allowance for more by now.
+            self.state = State::Open;
+        }
+        self.extend(ctx, prefix, most)?;
+        if self.state == State::Open {
+            self.remember(ctx);
+        }
+        Ok(match self.state {
+            State::Ended if self.living < most => LivingEntries::All(self.living),
+            _ => LivingEntries::AtLeast(self.living.min(most)),
         })
     }
 
@@ -193,6 +225,13 @@ impl Probe {
     }
 }
 
+/// Returns whether a leaf is small enough to be kept and compared with others.
+fn is_small(leaf: &Leaf) -> bool {
+    let names = leaf.path.iter().map(|step| if let Step::Name(name) = step { name.len() } else { 0 });
+    let values = leaf.values.scalars.iter().map(|interval| interval.low.len() + interval.high.len());
+    leaf.values.scalars.len() <= INTERVALS_MAX && names.chain(values).sum::<usize>() <= LEAF_BYTES_MAX
+}
+
 /// Returns the state of the partition that entries are counted in, or `None` if its commits are not counted.
 fn entry_state(ctx: &QueryContext<'_>, index: &Index) -> Result<Option<EntryState>> {
     let lsn = counters::lsn(&*ctx.view.snapshot, ctx.partition.id)?;
@@ -206,5 +245,30 @@ fn rest(prefix: &[u8], interval: &Interval, last: Option<&[u8]>) -> KeyRange {
     match last {
         Some(last) => range.after(last),
         None => range,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use query::{Kinds, ValueSet};
+
+    use super::*;
+
+    #[test]
+    fn large_leaves_are_not_kept() {
+        let leaf = |name: usize, intervals: usize, bytes: usize| {
+            let interval = Interval { low: vec![1; bytes], high: vec![2; bytes] };
+            let values = ValueSet { scalars: vec![interval; intervals], kinds: Kinds::default() };
+            Leaf { path: vec![Step::Name("n".repeat(name)), Step::Each], values }
+        };
+        for (leaf, is_kept) in [
+            (leaf(10, 1, 20), true),
+            (leaf(10, INTERVALS_MAX, 20), true),
+            (leaf(10, INTERVALS_MAX + 1, 20), false),
+            (leaf(10, 1, LEAF_BYTES_MAX), false),
+            (leaf(LEAF_BYTES_MAX, 1, 20), false),
+        ] {
+            assert_eq!(is_small(&leaf), is_kept);
+        }
     }
 }

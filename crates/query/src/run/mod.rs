@@ -333,7 +333,7 @@ impl<'q> Run<'q> {
                     || (distinct && smallest.get_mut(&key).is_some());
                 if !dealt_with
                     && smallest.admits(&key)
-                    && let Some((row, bytes)) = row.sorted(smallest.share(&key))
+                    && let Some((row, bytes)) = row.sorted()
                 {
                     smallest.insert(key, row, bytes)?;
                 }

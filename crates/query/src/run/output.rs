@@ -122,13 +122,13 @@ impl OutputRow<'_> {
         Some(out)
     }
 
-    /// Returns the row to be sorted, with its size as text or a bound of that: a whole item is written only once it is
-    /// sure to be shown, because most rows are passed by smaller ones.
-    pub(super) fn sorted(&self, bytes_max: usize) -> Option<(SortedRow, usize)> {
+    /// Returns the row to be sorted, with the bytes that it holds: a whole item is written only once it is sure to be
+    /// shown, because most rows are passed by smaller ones.
+    pub(super) fn sorted(&self) -> Option<(SortedRow, usize)> {
         if let (true, Some(item)) = (self.is_item(), self.item)
-            && let Some((copy, bound)) = item.keep(bytes_max)
+            && let Some((copy, bytes)) = item.keep()
         {
-            return Some((SortedRow::Item(copy), bound));
+            return Some((SortedRow::Item(copy), bytes));
         }
         let json = self.json()?;
         let bytes = json.len();

@@ -40,11 +40,6 @@ impl<T> Smallest<T> {
         !beyond
     }
 
-    /// Returns how many bytes the value of a key may have so that, if all are like it, none is dropped for its size.
-    pub(super) fn share(&self, key: &[u8]) -> usize {
-        (self.bytes_max / self.wanted).saturating_sub(key.len() + ENTRY_OVERHEAD)
-    }
-
     /// Returns what is kept under a key.
     pub(super) fn get_mut(&mut self, key: &[u8]) -> Option<&mut T> {
         self.entries.get_mut(key).map(|(value, _)| value)
