@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bolide_bench::client::Server;
-use bolide_bench::documents::DataSet;
+use bolide_bench::documents::{DataSet, Shape};
 use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
 use bolide_bench::peer::{
     About, BolideRest, BolideWire, CosmosServer, Floor, Indexing, Loop, Peer, Postgres, Redis,
@@ -218,7 +218,7 @@ fn fill(places: &mut Vec<Place>, options: &Options, results: &mut Results) {
     places.retain_mut(|place| {
         for size in SIZES {
             let items = if size == SIZES[0] { options.items() } else { options.items() / 10 };
-            let set = DataSet::new(&format!("c{size}"), size, items);
+            let set = DataSet::new(&format!("c{size}"), Shape::of_size(size), items);
             let filled = load(place.peer.as_ref(), &set, CONNECTIONS)
                 .and_then(|()| verify(place.peer.as_ref(), &set, &Kind::ALL));
             if let Err(error) = filled {
@@ -340,7 +340,7 @@ fn large_part(binary: &Path, options: &Options, results: &mut Results) -> Result
     }
     let mut places: Vec<Place> = peers.into_iter().map(|peer| Place { peer, sets: Vec::new() }).collect();
     for place in &mut places {
-        let set = DataSet::new("c1024", SIZES[0], options.items());
+        let set = DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items());
         load(place.peer.as_ref(), &set, CONNECTIONS)?;
         place.sets.push(set);
     }
@@ -358,7 +358,11 @@ fn bare_store(binary: &Path, options: &Options, results: &mut Results) -> Result
         let directory = std::env::temp_dir().join(format!("bolide-bench-bare-{}", std::process::id()));
         let server = Arc::new(Server::start_in(binary, &directory, &[])?);
         let peer = BolideRest::new(Arc::clone(&server), binary, indexing)?;
-        load(&peer, &DataSet::new("c1024", SIZES[0], options.items().max(20_000)), CONNECTIONS)?;
+        load(
+            &peer,
+            &DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items().max(20_000)),
+            CONNECTIONS,
+        )?;
         drop(peer);
         Arc::into_inner(server).context("somebody else has the server")?.stop()?;
         let seconds = options.length().as_secs() + 2;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bolide_bench::client::Server;
-use bolide_bench::documents::DataSet;
+use bolide_bench::documents::{DataSet, Shape};
 use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
 use bolide_bench::peer::{BolideRest, BolideWire, Indexing, Peer};
 use bolide_bench::workload::Kind;
@@ -31,7 +31,8 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
         let some = names.iter().any(|name| apis.contains(&name.as_str()));
         !some || names.iter().any(|name| name == peer.name())
     };
-    let sets: Vec<Arc<DataSet>> = peers.iter().map(|_| DataSet::new("c1024", 1024, ITEMS)).collect();
+    let sets: Vec<Arc<DataSet>> =
+        peers.iter().map(|_| DataSet::new("c1024", Shape::of_size(1024), ITEMS)).collect();
     for (peer, set) in peers.iter().zip(&sets).filter(|(peer, _)| wanted(peer.as_ref())) {
         load(peer.as_ref(), set, CONNECTIONS)?;
         verify(peer.as_ref(), set, &kinds)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bolide_bench::client::Server;
-use bolide_bench::documents::DataSet;
+use bolide_bench::documents::{DataSet, Shape};
 use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
 use bolide_bench::peer::{BolideDirect, BolideRest, DirectConnection, Indexing, Peer};
 use bolide_bench::workload::{Kind, Operation};
@@ -28,7 +28,7 @@ pub fn run(binary: &Path, rounds: u64) -> Result<()> {
     let rest = BolideRest::new(server()?, binary, Indexing::EveryPath)?.inside_tls()?;
     let direct = BolideDirect::new(server()?, binary)?;
     let peers: [&dyn Peer; 2] = [&rest, &direct];
-    let sets = peers.map(|_| DataSet::new("c1024", 1024, ITEMS));
+    let sets = peers.map(|_| DataSet::new("c1024", Shape::of_size(1024), ITEMS));
     for (peer, set) in peers.iter().zip(&sets) {
         load(*peer, set, 16)?;
         verify(*peer, set, &KINDS)?;

@@ -1,7 +1,7 @@
 //! The data set: documents made from their number alone, the same for every peer, in JSON and in BSON.
 //!
-//! Ten documents share a `group`, a hundred a partition key. `n` is a permutation of 0..100 within a partition. The rest
-//! fills the document up to its size with text that does not compress.
+//! Ten documents share a `group`, a hundred a partition key, unless the set says otherwise. `n` is a permutation of the
+//! numbers below that within a partition. The rest fills the document up to its size with text that does not compress.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,41 @@ pub const PARTITION_ITEMS: u64 = 100;
 pub const TTL_SECONDS: u32 = 7200;
 const POOL_BYTES: usize = 1 << 20;
 
-/// Documents of one size in one container, and how many of them there are.
+/// What the documents of a set have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Of a document as JSON, about.
+    pub size: usize,
+    /// The documents that share a partition key: a multiple of ten.
+    pub partition_items: u64,
+}
+
+impl Shape {
+    pub fn of_size(size: usize) -> Shape {
+        Shape { size, partition_items: PARTITION_ITEMS }
+    }
+
+    /// Returns the partition of a document.
+    pub fn partition(self, id: u64) -> u64 {
+        id / self.partition_items
+    }
+
+    /// Returns the partition of a group.
+    pub fn partition_of_group(self, group: u64) -> u64 {
+        self.partition(group * GROUP_ITEMS)
+    }
+
+    /// Returns the number of which half of a partition's `n` are below.
+    pub fn middle(self) -> u64 {
+        self.partition_items / 2
+    }
+}
+
+/// Documents of one shape in one container, and how many of them there are.
 pub struct DataSet {
     /// The name of its container, collection, table or prefix.
     pub name: String,
-    /// Of a document as JSON, about.
-    pub size: usize,
+    pub shape: Shape,
     /// Those that are read: 0..items.
     pub items: u64,
     /// The next to be inserted; one for each peer.
@@ -28,14 +57,14 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    pub fn new(name: &str, size: usize, items: u64) -> Arc<DataSet> {
-        Arc::new(DataSet { name: name.to_owned(), size, items, next: AtomicU64::new(items) })
+    pub fn new(name: &str, shape: Shape, items: u64) -> Arc<DataSet> {
+        Arc::new(DataSet { name: name.to_owned(), shape, items, next: AtomicU64::new(items) })
     }
 
     /// Returns the same container when it has grown: `items` of its documents are read from now on.
     pub fn grown(&self, items: u64) -> Arc<DataSet> {
         let next = AtomicU64::new(self.used().max(items));
-        Arc::new(DataSet { name: self.name.clone(), size: self.size, items, next })
+        Arc::new(DataSet { name: self.name.clone(), shape: self.shape, items, next })
     }
 
     /// Returns where the numbers of documents end.
@@ -47,10 +76,6 @@ impl DataSet {
     pub fn fresh(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
-}
-
-pub fn partition(id: u64) -> u64 {
-    id / PARTITION_ITEMS
 }
 
 /// Small, fast and good enough to choose documents.
@@ -88,6 +113,7 @@ pub struct Fields<'a> {
     pub id: u64,
     /// Another one is another version of the document.
     pub version: u64,
+    shape: Shape,
     pub text: &'a str,
     pub mortal: bool,
 }
@@ -96,21 +122,21 @@ pub struct Fields<'a> {
 const FRAME_BYTES: usize = 165;
 
 impl Fields<'static> {
-    pub fn new(id: u64, version: u64, size: usize) -> Fields<'static> {
+    pub fn new(id: u64, version: u64, shape: Shape) -> Fields<'static> {
         static POOL: LazyLock<String> = LazyLock::new(|| {
             let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -";
             let mut random = Random::new(7);
             (0..POOL_BYTES).map(|_| char::from(letters[random.below(64) as usize])).collect()
         });
-        let length = size.saturating_sub(FRAME_BYTES).max(8);
+        let length = shape.size.saturating_sub(FRAME_BYTES).max(8);
         let at = (mix(id ^ (version << 40)) % (POOL_BYTES - length) as u64) as usize;
-        Fields { id, version, text: &POOL[at..at + length], mortal: false }
+        Fields { id, version, shape, text: &POOL[at..at + length], mortal: false }
     }
 }
 
 impl Fields<'_> {
     pub fn n(&self) -> u64 {
-        (self.id * 37 + 11) % PARTITION_ITEMS
+        (self.id * 37 + 11) % self.shape.partition_items
     }
 
     fn price(&self) -> u64 {
@@ -119,7 +145,7 @@ impl Fields<'_> {
 
     pub fn json(&self, out: &mut String) {
         let Fields { id, text, .. } = self;
-        let (pk, group, n, price) = (partition(*id), id / GROUP_ITEMS, self.n(), self.price());
+        let (pk, group, n, price) = (self.shape.partition(*id), id / GROUP_ITEMS, self.n(), self.price());
         let city = id % 1000;
         let _ = write!(
             out,
@@ -134,7 +160,7 @@ impl Fields<'_> {
 
     /// With a date to expire by where it is mortal: the TTL index is on `expires`.
     pub fn bson(&self, now_ms: i64) -> Bson {
-        let (pk, group, city) = (partition(self.id), self.id / GROUP_ITEMS, self.id % 1000);
+        let (pk, group, city) = (self.shape.partition(self.id), self.id / GROUP_ITEMS, self.id % 1000);
         let mut tags = Bson::new().text("0", "red");
         tags = tags.text("1", &format!("t{}", self.n()));
         let document = Bson::new()
@@ -192,10 +218,21 @@ mod tests {
     fn a_document_has_its_size_and_is_made_from_its_number() {
         for size in [256, 1024, 16_384] {
             let (mut first, mut again) = (String::new(), String::new());
-            Fields::new(123_456, 0, size).json(&mut first);
-            Fields::new(123_456, 0, size).json(&mut again);
+            let shape = Shape::of_size(size);
+            Fields::new(123_456, 0, shape).json(&mut first);
+            Fields::new(123_456, 0, shape).json(&mut again);
             assert_eq!(first, again);
             assert!(first.len().abs_diff(size) < 24, "{} instead of {size}", first.len());
+        }
+    }
+
+    #[test]
+    fn half_of_a_partition_is_below_its_middle_whatever_its_size() {
+        for partition_items in [10, 100, 10_000] {
+            let shape = Shape { size: 256, partition_items };
+            let numbers = (7 * partition_items..8 * partition_items).map(|id| Fields::new(id, 0, shape).n());
+            let below = numbers.filter(|&n| n < shape.middle()).count() as u64;
+            assert_eq!(below, partition_items / 2);
         }
     }
 

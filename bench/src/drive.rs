@@ -201,7 +201,7 @@ pub fn verify(peer: &dyn Peer, set: &Arc<DataSet>, kinds: &[Kind]) -> Result<()>
     for kind in kinds.iter().filter(|kind| peer.supports(**kind)) {
         let mut stream = Stream::new(*kind, set, None, 42);
         connection.run(stream.operation()).with_context(|| format!("{}: {}", peer.name(), kind.name()))?;
-        let (rows, expected) = (connection.rows()?, kind.rows());
+        let (rows, expected) = (connection.rows()?, kind.rows(set.shape));
         ensure!(rows == expected, "{}: {} gave {rows} and not {expected}", peer.name(), kind.name());
     }
     Ok(())

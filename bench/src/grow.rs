@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use bolide_bench::client::Server;
-use bolide_bench::documents::{DataSet, Fields, PARTITION_ITEMS, partition};
+use bolide_bench::documents::{DataSet, Fields, PARTITION_ITEMS, Shape};
 use bolide_bench::drive::{Pace, Plan, drive, settled};
 use bolide_bench::peer::{BolideRest, Indexing, Peer};
 use bolide_bench::workload::Kind;
@@ -71,7 +71,7 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
     let mut server = Arc::new(Server::start_in(binary, directory, &[])?);
     let start_empty = began.elapsed();
     println!("ready after {:.0} ms on an empty store", start_empty.as_secs_f64() * 1e3);
-    let mut set = DataSet::new("grow", SIZE, 0);
+    let mut set = DataSet::new("grow", Shape::of_size(SIZE), 0);
     BolideRest::new(Arc::clone(&server), binary, Indexing::EveryPath)?.prepare(&set)?;
     server.client()?.container(MORTALS, &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
     let mut steps = Vec::new();
@@ -108,7 +108,7 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
     let compacted_bytes = compacted(server, binary, directory)? / set.used().max(1) as f64;
     println!("{compacted_bytes:.0} bytes on disk for each item after compaction");
     let mut document = String::new();
-    Fields::new(most, 0, SIZE).json(&mut document);
+    Fields::new(most, 0, Shape::of_size(SIZE)).json(&mut document);
     Ok(Growth { start_empty, steps, compacted_bytes, document_bytes: document.len() })
 }
 
@@ -169,10 +169,10 @@ fn fill(server: &Server, set: &DataSet, items: u64) -> Result<()> {
                     let mut bodies = Vec::new();
                     for id in first..last {
                         let mut body = String::new();
-                        Fields::new(id, 0, set.size).json(&mut body);
+                        Fields::new(id, 0, set.shape).json(&mut body);
                         bodies.push(body);
                     }
-                    client.batch(&set.name, &partition(first).to_string(), &bodies)?;
+                    client.batch(&set.name, &set.shape.partition(first).to_string(), &bodies)?;
                 }
             }));
         }

@@ -5,6 +5,7 @@
 //! cargo run --release -- SERVER compare OPTIONS           everything, into a report: `cargo xtask bench` does it
 //! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
 //! cargo run --release -- SERVER direct [rounds]           direct mode beside REST
+//! cargo run --release -- SERVER verdicts [rounds] [seconds] [names]   aims beside PostgreSQL, decided
 //! cargo run --release -- SERVER grow [items]              costs, memory, disk and starts from 10,000 items up
 //! cargo run --release -- SERVER storm [items] [seconds]   many items expire in one instant under users
 //! cargo run --release -- SERVER steady [seconds] [ttl]    items expire as fast as they are inserted
@@ -22,6 +23,7 @@ mod load;
 mod purge;
 mod report;
 mod svg;
+mod verdicts;
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +31,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use bolide_bench::steady::{Plan, steady};
 
-const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | direct [rounds] | grow [items] | \
+const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | direct [rounds] | verdicts [rounds] [seconds] [names] | grow [items] | \
      storm [items] [seconds] | steady [seconds] [ttl] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
@@ -41,6 +43,10 @@ fn main() -> Result<()> {
         "compare" => compare::run(server, &arguments[2..]),
         "cost" => cost::run(server, &arguments[2..]),
         "direct" => direct::run(server, number(2, 3)?),
+        "verdicts" => {
+            let length = Duration::from_secs(number(3, 5)?);
+            verdicts::run(server, number(2, 7)?, length, arguments.get(4..).unwrap_or_default())
+        }
         "grow" => grow::run(server, number(2, 1_000_000)?).map(drop),
         "storm" => purge::storm(server, number(2, 1_000_000)?, Duration::from_secs(number(3, 30)?)).map(drop),
         "steady" => steady(server, Plan::new(number(2, 300)?, number(3, 20)?)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::documents::{DataSet, GROUP_ITEMS, PARTITION_ITEMS, Random, Zipf};
+use crate::documents::{DataSet, GROUP_ITEMS, Random, Shape, Zipf};
 
 /// One operation on documents by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,11 @@ pub enum Operation {
     Patch(u64, u64),
     /// Ten documents by an indexed field.
     Query(u64),
-    /// The ten highest of a partition's hundred by an indexed field.
+    /// The same where their partition key is given.
+    Scoped(u64),
+    /// The ten highest of a partition by an indexed field.
     Top(u64),
-    /// How many of a partition's hundred are below the middle.
+    /// How many of a partition are below the middle.
     Count(u64),
     /// What is new since the last call on this connection.
     Tail,
@@ -36,6 +38,7 @@ pub enum Kind {
     Upsert,
     Patch,
     Query,
+    Scoped,
     Top,
     Count,
     Tail,
@@ -47,9 +50,10 @@ pub enum Kind {
 
 impl Kind {
     /// What only reads comes first: the others make a set larger.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Read,
         Kind::Query,
+        Kind::Scoped,
         Kind::Top,
         Kind::Count,
         Kind::Insert,
@@ -71,6 +75,7 @@ impl Kind {
             Kind::Upsert => "upsert",
             Kind::Patch => "patch",
             Kind::Query => "query of 10",
+            Kind::Scoped => "scoped query",
             Kind::Top => "top 10",
             Kind::Count => "count",
             Kind::Tail => "feed tail",
@@ -80,10 +85,10 @@ impl Kind {
     }
 
     /// Returns the number of documents, or which number, the answer has.
-    pub fn rows(self) -> usize {
+    pub fn rows(self, shape: Shape) -> usize {
         match self {
-            Kind::Query | Kind::Top => 10,
-            Kind::Count => 50,
+            Kind::Query | Kind::Scoped | Kind::Top => 10,
+            Kind::Count => shape.middle() as usize,
             _ => 1,
         }
     }
@@ -118,8 +123,9 @@ impl Stream {
             Kind::Upsert => Operation::Upsert(uniform, version),
             Kind::Patch => Operation::Patch(uniform, version),
             Kind::Query => Operation::Query(uniform / GROUP_ITEMS),
-            Kind::Top => Operation::Top(uniform / PARTITION_ITEMS),
-            Kind::Count => Operation::Count(uniform / PARTITION_ITEMS),
+            Kind::Scoped => Operation::Scoped(uniform / GROUP_ITEMS),
+            Kind::Top => Operation::Top(self.set.shape.partition(uniform)),
+            Kind::Count => Operation::Count(self.set.shape.partition(uniform)),
             Kind::Tail if self.turn.is_multiple_of(2) => Operation::Tail,
             Kind::Tail => Operation::Insert(self.set.fresh()),
             Kind::Mixed50 if self.random.below(2) == 0 => Operation::Replace(skewed, version),

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::Result;
-use bolide_bench::documents::Fields;
+use bolide_bench::documents::{Fields, Shape};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -41,7 +41,7 @@ pub async fn serve(address: &str) -> Result<()> {
     let listener = TcpListener::bind(address).await?;
     let mut document = String::new();
     // An answer has 180 bytes of system properties beside what was stored.
-    Fields::new(0, 0, 1024 + 180).json(&mut document);
+    Fields::new(0, 0, Shape::of_size(1024 + 180)).json(&mut document);
     let document = Bytes::from(document);
     loop {
         let (socket, _) = listener.accept().await?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use bolide_bench::client::{Bson, message};
-use bolide_bench::documents::Fields;
+use bolide_bench::documents::{Fields, Shape};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -10,7 +10,7 @@ const MAX_MESSAGE_BYTES: usize = 48 << 20;
 
 pub async fn serve(address: &str) -> Result<()> {
     let listener = TcpListener::bind(address).await?;
-    let document = Fields::new(0, 0, 1024).bson(0).finish();
+    let document = Fields::new(0, 0, Shape::of_size(1024)).bson(0).finish();
     let cursor = Bson::new().array("firstBatch", [document]).long("id", 0).text("ns", "db.c1024");
     let answer = message("db", Bson::new().document("cursor", cursor).int("n", 1).double("ok", 1.0));
     loop {

@@ -15,7 +15,7 @@ use super::rest::{self, occurrences, version};
 use super::socket::{Socket, Trust, trust_in};
 use super::{About, Connection, Peer};
 use crate::client::{Server, date, sign_link};
-use crate::documents::{DataSet, Fields, partition};
+use crate::documents::{DataSet, Fields, Shape};
 use crate::workload::{Kind, Operation};
 
 const READ_BYTES: usize = 64 << 10;
@@ -81,7 +81,7 @@ impl Peer for BolideDirect {
 pub struct DirectConnection {
     socket: Socket,
     collection: String,
-    size: usize,
+    shape: Shape,
     /// The date that is signed, in both spellings.
     date: (String, String),
     sent: u32,
@@ -98,7 +98,7 @@ impl DirectConnection {
         let mut connection = DirectConnection {
             socket: Socket::connect(address, Some(trust))?,
             collection: set.name.to_owned(),
-            size: set.size,
+            shape: set.shape,
             date: (now.to_lowercase(), now),
             sent: 0,
             request: Vec::new(),
@@ -128,7 +128,7 @@ impl DirectConnection {
         self.body.clear();
         match operation {
             Operation::Insert(id) => {
-                Fields::new(id, 0, self.size).json(&mut self.body);
+                Fields::new(id, 0, self.shape).json(&mut self.body);
                 self.write(OperationType::Create, None, Some(id))
             }
             Operation::Read(id) => self.write(OperationType::Read, Some(id), Some(id)),
@@ -155,7 +155,7 @@ impl DirectConnection {
         let container = format!("dbs/db/colls/{}", self.collection);
         let link = name.as_ref().map_or_else(|| container.clone(), |name| format!("{container}/docs/{name}"));
         let authorization = sign_link(method, "docs", &link, &self.date.0);
-        let key = keyed.map(|id| format!("[\"{}\"]", partition(id)));
+        let key = keyed.map(|id| format!("[\"{}\"]", self.shape.partition(id)));
         self.sent += 1;
         let tokens = RequestTokens {
             authorization: Some(&authorization),

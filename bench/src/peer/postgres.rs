@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::process::{Process, first_line, free_port, new_folder};
 use super::{About, Connection, Peer};
-use crate::documents::{DataSet, Fields, TTL_SECONDS, partition};
+use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
 const USER: &str = "postgres";
@@ -110,10 +110,10 @@ impl Peer for Postgres {
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
         let mut wire = Wire::connect(self.port)?;
-        for (name, text) in statements(&set.name) {
+        for (name, text) in statements(&set.name, set.shape) {
             wire.prepare(name, &text)?;
         }
-        Ok(Box::new(PostgresConnection { wire, size: set.size, document: String::new() }))
+        Ok(Box::new(PostgresConnection { wire, shape: set.shape, document: String::new() }))
     }
 
     fn cpu_seconds(&self) -> Result<f64> {
@@ -129,7 +129,8 @@ impl Peer for Postgres {
     }
 }
 
-fn statements(table: &str) -> [(&'static str, String); 9] {
+fn statements(table: &str, shape: Shape) -> [(&'static str, String); 10] {
+    let middle = shape.middle();
     let alive = "(expires is null or expires > now())";
     [
         ("insert", format!("insert into {table} (id, pk, doc) values ($1, $2, $3)")),
@@ -154,6 +155,7 @@ fn statements(table: &str) -> [(&'static str, String); 9] {
             format!("update {table} set doc = jsonb_set(doc, '{{price}}', $2) where id = $1 and {alive}"),
         ),
         ("query", format!("select doc from {table} where doc->>'group' = $1 and {alive}")),
+        ("scoped", format!("select doc from {table} where pk = $1 and doc->>'group' = $2 and {alive}")),
         (
             "top",
             format!(
@@ -162,22 +164,22 @@ fn statements(table: &str) -> [(&'static str, String); 9] {
         ),
         (
             "count",
-            format!("select count(*) from {table} where pk = $1 and (doc->>'n')::int < 50 and {alive}"),
+            format!("select count(*) from {table} where pk = $1 and (doc->>'n')::int < {middle} and {alive}"),
         ),
     ]
 }
 
 struct PostgresConnection {
     wire: Wire,
-    size: usize,
+    shape: Shape,
     document: String,
 }
 
 impl PostgresConnection {
     fn whole(&mut self, statement: &str, id: u64, version: u64) -> Result<()> {
         self.document.clear();
-        Fields::new(id, version, self.size).json(&mut self.document);
-        let (id, pk) = (id.to_string(), partition(id).to_string());
+        Fields::new(id, version, self.shape).json(&mut self.document);
+        let (id, pk) = (id.to_string(), self.shape.partition(id).to_string());
         if statement == "replace" {
             return self.wire.execute(statement, &[&id, &self.document]);
         }
@@ -197,6 +199,10 @@ impl Connection for PostgresConnection {
                 self.wire.execute("patch", &[&id.to_string(), &version.to_string()])
             }
             Operation::Query(group) => self.wire.execute("query", &[&format!("g{group}")]),
+            Operation::Scoped(group) => {
+                let pk = self.shape.partition_of_group(group).to_string();
+                self.wire.execute("scoped", &[&pk, &format!("g{group}")])
+            }
             Operation::Top(pk) => self.wire.execute("top", &[&pk.to_string()]),
             Operation::Count(pk) => self.wire.execute("count", &[&pk.to_string()]),
             Operation::Tail => bail!("PostgreSQL has no feed"),

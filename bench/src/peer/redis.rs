@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::process::{Process, first_line, free_port, new_folder};
 use super::{About, Connection, Peer};
-use crate::documents::{DataSet, Fields, TTL_SECONDS};
+use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
 pub struct Redis {
@@ -45,7 +45,7 @@ impl Peer for Redis {
     }
 
     fn supports(&self, kind: Kind) -> bool {
-        !matches!(kind, Kind::Patch | Kind::Query | Kind::Top | Kind::Count | Kind::Tail)
+        !matches!(kind, Kind::Patch | Kind::Query | Kind::Scoped | Kind::Top | Kind::Count | Kind::Tail)
     }
 
     fn prepare(&self, _: &DataSet) -> Result<()> {
@@ -56,11 +56,11 @@ impl Peer for Redis {
         let stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(120)))?;
-        let (name, size) = (set.name.clone(), set.size);
+        let (name, shape) = (set.name.clone(), set.shape);
         Ok(Box::new(RedisConnection {
             stream,
             name,
-            size,
+            shape,
             request: Vec::new(),
             answer: Vec::new(),
             document: String::new(),
@@ -83,7 +83,7 @@ impl Peer for Redis {
 struct RedisConnection {
     stream: TcpStream,
     name: String,
-    size: usize,
+    shape: Shape,
     request: Vec<u8>,
     answer: Vec<u8>,
     document: String,
@@ -92,7 +92,7 @@ struct RedisConnection {
 impl RedisConnection {
     fn set(&mut self, id: u64, version: u64, more: &[&str]) -> Result<()> {
         self.document.clear();
-        Fields::new(id, version, self.size).json(&mut self.document);
+        Fields::new(id, version, self.shape).json(&mut self.document);
         let (key, document) = (format!("{}:{id}", self.name), std::mem::take(&mut self.document));
         let mut words = vec!["SET", &key, &document];
         words.extend(more);

@@ -11,7 +11,7 @@ use super::http::{Http, find};
 use super::socket::{Trust, trust_in};
 use super::{About, Connection, Peer};
 use crate::client::{Server, date, sign_link};
-use crate::documents::{DataSet, Fields, partition};
+use crate::documents::{DataSet, Fields, Shape};
 use crate::workload::{Kind, Operation};
 
 /// Which paths of a document are indexed.
@@ -133,7 +133,7 @@ pub(super) struct RestConnection {
     address: String,
     /// `dbs/db/colls/NAME`
     container: String,
-    size: usize,
+    shape: Shape,
     dialect: Dialect,
     request: String,
     body: String,
@@ -145,12 +145,12 @@ pub(super) struct RestConnection {
 
 const EVERYWHERE: &str = "x-ms-documentdb-query-enablecrosspartition: True\r\n";
 const TEN_BY_GROUP: &str = "SELECT * FROM c WHERE c.group = @g";
+/// What is asked of one partition, as each dialect has it.
+const SCOPED: [&str; 2] = [TEN_BY_GROUP, "SELECT * FROM c WHERE c.pk = @p AND c.group = @g"];
 const TOP: [&str; 2] =
-    ["SELECT TOP 10 * FROM c ORDER BY c.n DESC", "SELECT TOP 10 * FROM c WHERE c.pk = @g ORDER BY c.n DESC"];
-const COUNT: [&str; 2] = [
-    "SELECT VALUE COUNT(1) FROM c WHERE c.n < 50",
-    "SELECT VALUE COUNT(1) FROM c WHERE c.pk = @g AND c.n < 50",
-];
+    ["SELECT TOP 10 * FROM c ORDER BY c.n DESC", "SELECT TOP 10 * FROM c WHERE c.pk = @p ORDER BY c.n DESC"];
+const COUNT: [&str; 2] =
+    ["SELECT VALUE COUNT(1) FROM c WHERE c.n < ", "SELECT VALUE COUNT(1) FROM c WHERE c.pk = @p AND c.n < "];
 
 /// How a query is told its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl RestConnection {
             http: Http::connect(address, trust)?,
             address: address.to_owned(),
             container: format!("dbs/db/colls/{}", set.name),
-            size: set.size,
+            shape: set.shape,
             dialect,
             request: String::new(),
             body: String::new(),
@@ -227,7 +227,8 @@ impl RestConnection {
         let (mut link, body) = (std::mem::take(&mut self.link), std::mem::take(&mut self.body));
         link.clear();
         let _ = write!(link, "{}/docs/{id}", self.container);
-        let headers = format!("x-ms-documentdb-partitionkey: [\"{}\"]\r\n{headers}", partition(id));
+        let headers =
+            format!("x-ms-documentdb-partitionkey: [\"{}\"]\r\n{headers}", self.shape.partition(id));
         let status = self.send(method, "docs", &link, "", &headers, &body);
         (self.link, self.body) = (link, body);
         status
@@ -235,7 +236,7 @@ impl RestConnection {
 
     fn document(&mut self, id: u64, version: u64, mortal: bool) {
         self.body.clear();
-        let mut fields = Fields::new(id, version, self.size);
+        let mut fields = Fields::new(id, version, self.shape);
         fields.mortal = mortal;
         fields.json(&mut self.body);
     }
@@ -244,16 +245,17 @@ impl RestConnection {
         self.document(id, version, mortal);
         let headers = format!(
             "x-ms-documentdb-partitionkey: [\"{}\"]\r\ncontent-type: application/json\r\n{more}",
-            partition(id)
+            self.shape.partition(id)
         );
         self.on_all(&headers)
     }
 
-    fn query(&mut self, text: &str, parameter: Option<&str>, place: &str) -> Result<u16> {
+    fn query(&mut self, text: &str, parameters: &[(&str, &str)], place: &str) -> Result<u16> {
         self.body.clear();
         let _ = write!(self.body, "{{\"query\":\"{text}\",\"parameters\":[");
-        if let Some(value) = parameter {
-            let _ = write!(self.body, "{{\"name\":\"@g\",\"value\":\"{value}\"}}");
+        for (at, (name, value)) in parameters.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            let _ = write!(self.body, "{comma}{{\"name\":\"{name}\",\"value\":\"{value}\"}}");
         }
         self.body.push_str("]}");
         let headers =
@@ -261,12 +263,17 @@ impl RestConnection {
         self.on_all(&headers)
     }
 
-    fn query_in(&mut self, texts: [&str; 2], pk: u64) -> Result<u16> {
+    fn query_in(&mut self, pk: u64, texts: [&str; 2], parameters: &[(&str, &str)]) -> Result<u16> {
+        let pk = pk.to_string();
         match self.dialect {
             Dialect::Header => {
-                self.query(texts[0], None, &format!("x-ms-documentdb-partitionkey: [\"{pk}\"]\r\n"))
+                let place = format!("x-ms-documentdb-partitionkey: [\"{pk}\"]\r\n");
+                self.query(texts[0], parameters, &place)
             }
-            Dialect::Text => self.query(texts[1], Some(&pk.to_string()), EVERYWHERE),
+            Dialect::Text => {
+                let parameters = [parameters, &[("@p", &*pk)]].concat();
+                self.query(texts[1], &parameters, EVERYWHERE)
+            }
         }
     }
 
@@ -316,9 +323,18 @@ impl Connection for RestConnection {
                 );
                 self.on_one("PATCH", id, "content-type: application/json_patch+json\r\n")?
             }
-            Operation::Query(group) => self.query(TEN_BY_GROUP, Some(&format!("g{group}")), EVERYWHERE)?,
-            Operation::Top(pk) => self.query_in(TOP, pk)?,
-            Operation::Count(pk) => self.query_in(COUNT, pk)?,
+            Operation::Query(group) => {
+                self.query(TEN_BY_GROUP, &[("@g", &format!("g{group}"))], EVERYWHERE)?
+            }
+            Operation::Scoped(group) => {
+                let pk = self.shape.partition_of_group(group);
+                self.query_in(pk, SCOPED, &[("@g", &format!("g{group}"))])?
+            }
+            Operation::Top(pk) => self.query_in(pk, TOP, &[])?,
+            Operation::Count(pk) => {
+                let texts = COUNT.map(|text| format!("{text}{}", self.shape.middle()));
+                self.query_in(pk, texts.each_ref().map(String::as_str), &[])?
+            }
             Operation::Tail => self.tail()?,
         };
         let good = match operation {
@@ -335,7 +351,9 @@ impl Connection for RestConnection {
     fn rows(&self) -> Result<usize> {
         let body = self.http.body();
         match self.last {
-            Operation::Query(_) | Operation::Top(_) => Ok(occurrences(body, b"\"_etag\"")),
+            Operation::Query(_) | Operation::Scoped(_) | Operation::Top(_) => {
+                Ok(occurrences(body, b"\"_etag\""))
+            }
             Operation::Count(_) => {
                 let at = find(body, b"\"Documents\":[").context("no documents")? + 13;
                 let text = std::str::from_utf8(&body[at..])?;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{About, Connection, Peer};
 use crate::client::{Bson, Server, Value, WireClient, message};
-use crate::documents::{DataSet, Fields, TTL_SECONDS};
+use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
 const DATABASE: &str = "db";
@@ -74,7 +74,7 @@ impl Peer for BolideWire {
 pub(super) struct WireConnection {
     client: WireClient,
     collection: String,
-    size: usize,
+    shape: Shape,
     last: Operation,
     /// Of the change stream, once it is open.
     cursor: Option<i64>,
@@ -87,14 +87,14 @@ impl WireConnection {
         Ok(WireConnection {
             client,
             collection: set.name.clone(),
-            size: set.size,
+            shape: set.shape,
             last: Operation::Tail,
             cursor: None,
         })
     }
 
     fn insert(&self, id: u64, mortal: bool) -> Bson {
-        let mut fields = Fields::new(id, 0, self.size);
+        let mut fields = Fields::new(id, 0, self.shape);
         fields.mortal = mortal;
         let document = fields.bson(now_ms()).finish();
         Bson::new().text("insert", &self.collection).array("documents", [document])
@@ -120,22 +120,26 @@ impl WireConnection {
                 self.find(filter).int("limit", 1).bool("singleBatch", true)
             }
             Operation::Replace(id, version) => {
-                self.update(id, Fields::new(id, version, self.size).bson(0), false)
+                self.update(id, Fields::new(id, version, self.shape).bson(0), false)
             }
             Operation::Upsert(id, version) => {
-                self.update(id, Fields::new(id, version, self.size).bson(0), true)
+                self.update(id, Fields::new(id, version, self.shape).bson(0), true)
             }
             Operation::Patch(id, version) => {
                 let set = Bson::new().int("price", version as i32);
                 self.update(id, Bson::new().document("$set", set), false)
             }
             Operation::Query(group) => self.find(Bson::new().text("group", &format!("g{group}"))),
+            Operation::Scoped(group) => {
+                let pk = self.shape.partition_of_group(group);
+                self.find(Bson::new().text("pk", &pk.to_string()).text("group", &format!("g{group}")))
+            }
             Operation::Top(pk) => self
                 .find(Bson::new().text("pk", &pk.to_string()))
                 .document("sort", Bson::new().int("n", -1))
                 .int("limit", 10),
             Operation::Count(pk) => {
-                let below = Bson::new().int("$lt", 50);
+                let below = Bson::new().int("$lt", self.shape.middle() as i32);
                 let query = Bson::new().text("pk", &pk.to_string()).document("n", below);
                 Bson::new().text("count", &self.collection).document("query", query)
             }
@@ -197,7 +201,7 @@ impl Connection for WireConnection {
 
     fn rows(&self) -> Result<usize> {
         match self.last {
-            Operation::Read(_) | Operation::Query(_) | Operation::Top(_) => {
+            Operation::Read(_) | Operation::Query(_) | Operation::Scoped(_) | Operation::Top(_) => {
                 let cursor = Value::field(self.client.checked()?, "cursor")?.context("no cursor")?;
                 let cursor = cursor.bytes().context("no document")?;
                 let batch = Value::field(cursor, "firstBatch")?.context("no batch")?;
