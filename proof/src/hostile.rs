@@ -30,6 +30,8 @@ const SLOWER_MOST: f64 = 1.5;
 const FLOOR: Duration = Duration::from_millis(25);
 /// An attack is tried so often until honest latency can be judged and is small enough.
 const TRIES: usize = 3;
+/// An attack is there before the first honest request of it.
+const LEAD: Duration = Duration::from_secs(3);
 /// The time limit of a user's attack.
 const IDLE_USER_PATIENCE: Duration = Duration::from_mins(2);
 /// What an honest query may take while another user's queries use all processors.
@@ -280,7 +282,7 @@ fn judge(
         let seen = scope.spawn(|| peak_of_metric(server, attack.sign, &over));
         if attack.by != By::IdleUser {
             // The attack is there before the first honest request of it.
-            std::thread::sleep(Duration::from_secs(3));
+            std::thread::sleep(LEAD);
         }
         let patience = || match attack.by {
             By::IdleUser if !crowd.is_finished() => IDLE_USER_PATIENCE,
@@ -374,13 +376,19 @@ fn metric(server: &Server, name: &str) -> Result<f64> {
     Ok(values.sum())
 }
 
-/// Returns the largest value that a metric has meanwhile: at its end an attack may have nothing left of what it had.
+/// Returns the largest value that a metric has from the time when the attack is there: at its end it may have nothing left of
+/// what it had.
 fn peak_of_metric(server: &Server, name: &str, over: &AtomicBool) -> Result<f64> {
+    std::thread::sleep(LEAD);
     let mut peak = 0_f64;
     loop {
         let is_last = over.load(Ordering::Relaxed);
-        peak = peak.max(metric(server, name)?);
-        if is_last || peak > 0.0 {
+        match metric(server, name) {
+            Ok(value) => peak = peak.max(value),
+            Err(error) if is_last => return Err(error),
+            Err(_) => {}
+        }
+        if is_last {
             return Ok(peak);
         }
         std::thread::sleep(Duration::from_millis(250));

@@ -282,14 +282,18 @@ async fn wrong_passwords_wait_and_right_ones_do_not() {
     for _ in 0..5 {
         server.connect().await.ok(command("hello")).await;
     }
-    let mut open = 0;
-    for _ in 0..12_000 {
-        let status = account.admin(command("serverStatus")).await;
-        open = whole(inner(&status, "connections.current")) as usize;
-        if open <= guessers + 1 {
-            break;
+    // Twice: those who guessed must not be on their way out.
+    for _ in 0..2 {
+        server.connect().await.ok(command("hello")).await;
+        let mut open = 0;
+        for _ in 0..12_000 {
+            let status = account.admin(command("serverStatus")).await;
+            open = whole(inner(&status, "connections.current")) as usize;
+            if open <= guessers + 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert_eq!(open, guessers + 1, "those that had not guessed are gone");
     }
-    assert_eq!(open, guessers + 1, "those that had not guessed are gone");
 }

@@ -260,6 +260,7 @@ impl Connection {
         let (frame, held) = self.in_time(self.frame(incoming)).await?;
         let mut owed = self.owed(&frame, turn, held);
         let (decision, has_payload) = self.decide(&frame, &mut owed)?;
+        drop(frame);
         let payload_bytes =
             if has_payload { self.in_time(incoming.payload_length(DRAIN_BYTES)).await } else { Ok(0) };
         let payload_bytes = match (decision, payload_bytes) {

@@ -58,6 +58,7 @@ fn a_thousand_connections_wait_for_a_server_that_is_busy() {
         (0..count).map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(20)).unwrap()).collect();
     server.signal("CONT");
     let last = waiting.last_mut().unwrap();
+    last.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     last.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     last.read_exact(&mut [0]).unwrap();
     assert_eq!(server.terminate(), Some(0));

@@ -17,7 +17,7 @@ const COUNT: usize = 20;
 /// A request of a client of the other API.
 const OTHER: usize = 500_000;
 /// How often something is looked at that the server does in its own time.
-const TRIES: u32 = 2000;
+const TRIES: u32 = 30_000;
 
 fn held_bytes(server: &Server) -> usize {
     let (_, page) = server.admin("GET", "/metrics", "");
