@@ -226,9 +226,9 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a token names the item that did not fit",
         edits: &[edit(
             PAGES,
-            "match self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? {",
+            "match self.take(&mut run, &mut items, &chosen, &mut arriving, &mut progress)? {",
             "dealt_with = Some(arriving.position.clone());\n                        \
-             match self.take(&mut run, ctx, &chosen, &mut arriving, &mut progress)? {",
+             match self.take(&mut run, &mut items, &chosen, &mut arriving, &mut progress)? {",
         )],
     },
     Bug {
