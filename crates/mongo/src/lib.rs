@@ -3,7 +3,7 @@
 //! Protocol only: parse, translate, answer, map errors. No rule about items, time or expiry lives here, and nothing here
 //! touches the disk. Documents and collections, in MongoDB's sense, live in this crate alone.
 //!
-//! The life of a command: `dispatch::listener` accepts and bounds connections; `transport` distinguishes TLS from plain text;
+//! The path of a command: `dispatch::listener` accepts and bounds connections; `transport` distinguishes TLS from plain text;
 //! `dispatch::connection` reads a message (`wire`), runs it and writes the answer; `dispatch` does what all commands share:
 //! authorization, sessions, time limits, errors, figures; `commands` is one table and one file per command, whose handlers get
 //! a `service::call::Call`; `statements` are what reads and writes are made of; `rights` knows what roles allow;
@@ -42,13 +42,13 @@ pub fn is_request(message: bytes::Bytes) -> bool {
     announced.is_some_and(|extent| extent.length == message.len()) && wire::read(message).is_ok()
 }
 
-/// Returns the user whom the first message of a SCRAM exchange names, if it is one, and whether the second one proves anything where
-/// nothing can be proved. For fuzz targets alone, as is the next one.
+/// Returns the user whom the first message of a SCRAM exchange names, if it is one, and whether the second one passes as a
+/// proof for a user without a credential. For fuzz targets alone, as is the next one.
 pub fn read_exchange(first: &[u8], last: &[u8]) -> Option<(String, bool)> {
     auth::read_exchange(first, last)
 }
 
-/// Returns a resume token's digits as we would write them, if they are one.
+/// Returns a resume token's digits as the server would write them, if they are a token.
 pub fn read_resume_token(digits: &str) -> Option<String> {
     change_stream::read_token(digits)
 }

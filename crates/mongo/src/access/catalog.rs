@@ -16,7 +16,7 @@ use crate::protocol::random;
 
 /// The largest depth of views over views.
 const VIEWS_MAX: usize = 20;
-/// How many views a pipeline may read, views within views counted as often as they are read.
+/// The largest number of views that a pipeline may read; a view that is read twice, perhaps by other views, counts twice.
 const EXPANSION_MAX: usize = 100;
 
 /// Returns the definition of a new collection with these options.
@@ -92,7 +92,7 @@ pub(crate) fn refuse_system(database: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A view can only be read.
+/// Refuses a write to a view.
 pub(crate) fn refuse_view(collection: &Collection) -> Result<()> {
     if view(collection).is_some() {
         let text = format!("Namespace {} is a view, not a collection", collection.namespace());
@@ -106,7 +106,7 @@ pub(crate) fn refuse_view(collection: &Collection) -> Result<()> {
 pub(crate) struct View {
     /// The name of the collection, or view, behind it.
     pub(crate) on: String,
-    /// What makes the view of it.
+    /// The stages that make the view from that collection.
     pub(crate) pipeline: Vec<RawDocument>,
 }
 
@@ -176,8 +176,8 @@ fn looked_into(database: &str, on: &str, pipeline: &Pipeline) -> Vec<String> {
     names.map(|name| name.collection).chain([on.to_owned()]).collect()
 }
 
-/// Refuses a pipeline that reads too many views, each of which stands for another pipeline: a few nested views would be read
-/// a million times.
+/// Refuses a pipeline that reads too many views: each stands for another pipeline, so a few nested views could be read a
+/// million times.
 pub(crate) fn check_expansion(engine: &Engine, database: &str, stages: &[RawDocument]) -> Result<()> {
     let mut left = EXPANSION_MAX;
     stages.iter().try_for_each(|stage| expand(engine, database, stage.view(), 0, &mut left))

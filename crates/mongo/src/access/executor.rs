@@ -29,7 +29,7 @@ use crate::protocol::write_errors::DetailBudget;
 #[derive(Clone)]
 pub(crate) struct Executor {
     shared: Arc<SharedState>,
-    /// One snapshot, one time, and what was written in it. Without one every statement stands for itself.
+    /// One snapshot, one time, and the writes made in it. Without a transaction, every statement stands for itself.
     transaction: Option<Arc<OpenTransaction>>,
     meter: Arc<Meter>,
     details: Arc<DetailBudget>,
@@ -43,13 +43,13 @@ pub(crate) struct SharedState {
     /// Collections that open transactions have made.
     pub(crate) provisional: Provisional,
     pub(crate) index_uses: IndexUses,
-    /// One for each write that may wait for a transaction.
+    /// A permit for each write that may wait for a transaction.
     waiters: Semaphore,
 }
 
 impl SharedState {
-    /// For a server that runs so many statements at once. A write that waits keeps its permit, so at most half of them wait: the
-    /// commands that end what is waited for need permits too.
+    /// Makes the state of a server that runs `statements` statements at once. A waiting write keeps its permit, so at most
+    /// half of them wait: the commands that end the transactions need permits too.
     pub(crate) fn new(engine: Arc<Engine>, statements: usize) -> SharedState {
         SharedState {
             engine,
@@ -68,7 +68,7 @@ pub(crate) struct OpenTransaction {
 }
 
 impl OpenTransaction {
-    /// One that has just begun.
+    /// Begins a transaction.
     pub(crate) fn begin(shared: &Arc<SharedState>) -> Result<OpenTransaction> {
         let workspace = Mutex::new(Some(shared.engine.begin()?));
         Ok(OpenTransaction { workspace, collections: HeldCollections::new(shared) })
@@ -105,7 +105,7 @@ impl Executor {
         }
     }
 
-    /// Returns the same for a command that is cancelled by this.
+    /// Returns the same executor for a command that `cancellation` stops.
     pub(crate) fn with_cancellation(self, cancellation: Cancellation) -> Executor {
         Executor { cancellation, ..self }
     }
@@ -115,12 +115,12 @@ impl Executor {
         &self.shared.engine
     }
 
-    /// Returns what was read and written here.
+    /// Returns the meter of the command's reads and writes.
     pub(crate) fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// Returns how much the details of refused documents take.
+    /// Returns the command's budget for the details of refused documents.
     pub(crate) fn details(&self) -> &DetailBudget {
         &self.details
     }
@@ -200,7 +200,7 @@ impl Executor {
         }
     }
 
-    /// Shows a living document to a function and does what it says.
+    /// Shows a living document to a function and carries out its verdict.
     pub(crate) async fn modify(
         &self,
         collection: &Arc<Collection>,
@@ -228,8 +228,9 @@ impl Executor {
         Ok(modified)
     }
 
-    /// Waits until no open transaction has written one of the targets, or the command is to stop. How long a transaction lasts
-    /// is bounded, and so is the number of writes that wait: one too many goes ahead, and the transaction conflicts.
+    /// Waits until no open transaction has written one of the targets, or until the command is stopped. The lifetime of a
+    /// transaction and the number of waiting writes are bounded: one write too many goes ahead, and the transaction
+    /// conflicts.
     async fn wait_for_transactions(
         &self,
         collection: &Collection,

@@ -22,7 +22,7 @@ struct Sums {
     /// What was read; none if nothing was read.
     read: Option<QueryMetrics>,
     written: Charge,
-    /// The collections that were read, by name, and their tolls; reads are paid at the end. Writes pay by themselves.
+    /// The pending charges of reads, by the name of the collection; they are paid at the end. Writes pay by themselves.
     pending_charges: BTreeMap<String, PendingCharge>,
     /// The first access paths that were used.
     paths: Vec<(Arc<Collection>, UsedPath)>,
@@ -88,7 +88,7 @@ impl Meter {
         Work { read: sums.read, plan: (!steps.is_empty()).then(|| steps.join(", ")) }
     }
 
-    /// Keeps what a reading of a collection was let in with.
+    /// Keeps the charge that is pending for the reads of a collection.
     pub(crate) fn keep_toll(&self, namespace: String, pending: PendingCharge) {
         match self.0.lock().pending_charges.entry(namespace) {
             std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(pending)),

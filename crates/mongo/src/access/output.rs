@@ -236,8 +236,8 @@ struct MergeStep {
 }
 
 impl MergeStep {
-    /// Returns what becomes of the counterpart, or of the document where there is none and the `_id` is looked at. No answer in the
-    /// verdict: the counterpart is not the one that was found any more.
+    /// Returns the verdict on the counterpart, or on the insert if the target does not exist. A verdict without an answer
+    /// says that the document found is no longer the counterpart.
     fn decide(&self, found: Option<&Found>, aim: &Target, context: &Context) -> engine::Result<Verdict> {
         let is_counterpart = match found {
             Some(found) => self.filter.matches(found.document.view(), context)?,
@@ -272,7 +272,7 @@ impl MergeStep {
         Ok(Verdict { decision, answer: Some(RawDocument::default()) })
     }
 
-    /// Another document than the counterpart has the `_id` under which the document would be inserted.
+    /// Returns the error for an `_id` that belongs to a document other than the counterpart.
     fn id_taken(&self) -> engine::Error {
         engine::Error::DuplicateKey {
             index: ID_INDEX_NAME.to_owned(),
@@ -281,7 +281,7 @@ impl MergeStep {
         }
     }
 
-    /// Reports a counterpart that must not be there as a taken key.
+    /// Turns the merge's refusal of a counterpart into the error for a taken key.
     fn reported(&self, error: mql::Error) -> engine::Error {
         match (error.code, &self.key) {
             (Code::DUPLICATE_KEY, Some((index, pattern))) => engine::Error::DuplicateKey {
@@ -301,7 +301,7 @@ impl MergeStep {
     }
 }
 
-/// One attempt; false if the counterpart is not the one that was found any more.
+/// Makes one attempt; returns false if the document found is no longer the counterpart.
 fn modify(
     executor: &Executor,
     collection: &Arc<Collection>,

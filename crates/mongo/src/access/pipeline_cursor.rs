@@ -51,13 +51,13 @@ pub(crate) struct PipelineCursor {
     leading: Option<Arc<Collection>>,
     /// Which collections there were when the pipeline began.
     began_with: Vec<Option<[u8; 16]>>,
-    /// What is shown of each document, and the filter that its positional operator asks.
+    /// The projection of each document, and the filter that its positional operator needs.
     projection: Option<(Projection, Arc<Filter>)>,
     /// How many documents may still be given, if that is limited.
     left: Option<u64>,
     /// Whether it does nothing but scan a collection.
     only_scans: bool,
-    /// Whether no more of the leading collection need be read than can be shown.
+    /// Whether a batch need not read more of the leading collection than it can show.
     shows_as_it_reads: bool,
     /// A document that did not fit into the last batch, and its origin.
     held: Option<(RawDocument, Option<u64>)>,
@@ -170,7 +170,7 @@ impl PipelineCursor {
         self.running.bytes() + self.scans.bytes() + held
     }
 
-    /// Returns what was looked at in the leading collection.
+    /// Returns what the pipeline has examined in the leading collection.
     pub(crate) fn examined(&self) -> Examined {
         self.scans.examined()
     }
@@ -214,8 +214,8 @@ impl PipelineCursor {
         Ok(Batch { documents: batch_builder.documents, finished: finished || self.left == Some(0) })
     }
 
-    /// Returns the next document that has not expired. What an earlier request computed may come from a document that has
-    /// expired since, or was deleted: it is left out. What this request has read has not expired.
+    /// Returns the next document that has not expired. Documents that an earlier request computed are left out if their
+    /// origin has been deleted or has expired since; what this request reads has not expired.
     fn next(
         &mut self,
         executor: &Executor,

@@ -41,7 +41,7 @@ impl<'a> PipelineSource<'a> {
         PipelineSource { executor, reading, handles, inputs, scans, writes, context, resumed, wanted: None }
     }
 
-    /// Returns the same, with so many more rows to be shown as they come.
+    /// Returns the same source for a batch that has room for so many more rows.
     pub(crate) fn wanting(self, rows: Option<usize>) -> PipelineSource<'a> {
         PipelineSource { wanted: rows, ..self }
     }
@@ -71,7 +71,7 @@ impl<'a> PipelineSource<'a> {
 impl Source for PipelineSource<'_> {
     fn open(&mut self, scan: &Scan) -> mql::Result<(ScanId, Order)> {
         let known = self.handles.iter().find(|(known, _)| *known == scan.collection);
-        // One that was not declared would look like one that does not exist.
+        // A collection that was not declared would look like one that does not exist.
         let (_, handle) = known.ok_or_else(|| {
             let text = format!("{} is not among the collections that the request reads", scan.collection);
             Error::new(Code::INTERNAL_ERROR, text)
@@ -93,7 +93,7 @@ impl Source for PipelineSource<'_> {
     }
 
     fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> mql::Result<bool> {
-        // A transaction relies on what it was shown: that must not be more than what was found.
+        // A transaction relies on every document that it was shown, so it must be shown only those that match.
         let handle = self.handle(collection).filter(|_| !self.executor.is_transaction());
         let Some(handle) = handle else { return Ok(true) };
         let collation = &self.inputs.collation;

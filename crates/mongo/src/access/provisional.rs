@@ -16,13 +16,13 @@ use parking_lot::Mutex;
 
 use crate::access::executor::SharedState;
 
-/// All of them.
+/// All provisional collections.
 #[derive(Debug, Default)]
 pub(crate) struct Provisional {
     /// How many open transactions hold each, by its `uuid`. Locked while one is made or dropped.
     holders: Mutex<HashMap<[u8; 16], usize>>,
-    /// At least as many as there are: counted before one can be found, until it cannot be found any more. As a rule
-    /// there are none, and no command need wait for the lock to learn that.
+    /// At least the number of provisional collections: raised before one can be found, lowered when it cannot be found any
+    /// more. As a rule it is zero, and then no command has to take the lock.
     count: AtomicUsize,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct HeldCollections {
 }
 
 impl Provisional {
-    /// A collection is used outside of transactions: it stays.
+    /// Keeps a collection that a command uses outside of transactions.
     pub(crate) fn confirm(&self, collection: &Collection) {
         if !self.is_empty() && self.holders.lock().remove(&collection.definition.uuid).is_some() {
             self.forget_one();
@@ -80,7 +80,7 @@ impl HeldCollections {
             return Some(collection);
         }
         let mut holders = self.shared.provisional.holders.lock();
-        // The one that was found may be gone meanwhile.
+        // Another thread may have dropped the first one before the lock was taken.
         let collection = self.shared.engine.collection(database, name)?;
         if let Some(count) = holders.get_mut(&collection.definition.uuid) {
             let mut mine = self.collections.lock();
@@ -129,15 +129,15 @@ impl Drop for HeldCollections {
     }
 }
 
-/// What a transaction held that is being committed. The task that waits for the outcome may be stopped, when the process ends;
-/// the commit goes on, and what it has written must not go with a collection that was not confirmed. So dropping confirms.
+/// The collections of a transaction that is being committed. The task that waits for the outcome may be stopped when the
+/// process ends; the commit goes on, and its writes must not go with an unconfirmed collection. So dropping this confirms.
 pub(crate) struct Committing {
     shared: Arc<SharedState>,
     collections: Vec<Arc<Collection>>,
 }
 
 impl Committing {
-    /// The commit has failed.
+    /// Releases the collections of a commit that has failed.
     pub(crate) fn release(mut self) {
         for collection in self.collections.drain(..) {
             self.shared.provisional.release(&self.shared.engine, &collection);
@@ -155,7 +155,7 @@ impl Drop for Committing {
 
 #[cfg(test)]
 impl Provisional {
-    /// Keeps all from being made or dropped while `work` runs.
+    /// Runs `work` while no collection can be made or dropped.
     pub(crate) fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
         let _still = self.holders.lock();
         work()

@@ -38,7 +38,7 @@ impl std::fmt::Debug for RequestScratch {
     }
 }
 
-/// A file that is there until its owner drops it or the engine removes it.
+/// A file that exists until its owner drops it or the engine removes it.
 struct RemovableFile {
     file: Arc<Mutex<Option<Box<dyn ScratchFile>>>>,
     _copy: DiskCopy,

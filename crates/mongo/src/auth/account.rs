@@ -42,7 +42,7 @@ impl AccountKeys {
         AccountKeys { secret, at_start, generation, derived: Mutex::default() }
     }
 
-    /// Whether the primary key is another one than at the start: the one that was published then is no longer valid.
+    /// Whether the primary key differs from the one at the start, so that the one published then is no longer valid.
     pub(crate) fn has_changed(&self, account: &Account) -> bool {
         if account.keys.generation() == self.generation {
             return false;
@@ -53,14 +53,15 @@ impl AccountKeys {
         }
     }
 
-    /// Returns a salt that belongs to a name and reveals nothing: the account's, and what is shown for users that do not exist.
+    /// Returns a salt that depends on a name alone and reveals nothing: used for the account and for users that do not exist.
     pub(crate) fn salt(&self, name: &str, mechanism: Mechanism) -> Vec<u8> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
         let mac = mac.chain_update(mechanism.name()).chain_update([0]).chain_update(name);
         mac.finalize().into_bytes()[..mechanism.salt_bytes()].to_vec()
     }
 
-    /// Returns what a proof is checked against, the mightiest key first. What was derived from a key is kept as long as the key is good.
+    /// Returns the credentials that a proof is checked against, the most powerful key first. A derived credential is kept
+    /// as long as its key is good.
     pub(crate) fn credentials(
         &self,
         account: &Account,

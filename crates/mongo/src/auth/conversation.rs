@@ -1,7 +1,7 @@
 //! A SASL conversation: what `saslStart`, `saslContinue` and the first hello share.
 //!
-//! Whatever is wrong, clients hear the same words, and an unknown user gets as far as one with a wrong password: the salt that
-//! is shown for it is made from its name and a secret, so it stays the same from one attempt to the next.
+//! All failures have the same error, and an unknown user gets as far as a user with a wrong password: the salt for an
+//! unknown user is made from its name and a secret, so it stays the same from one attempt to the next.
 
 use bson::{Binary, BinaryRef, Document, ValueRef};
 use mql::Code;
@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
 
 #[derive(Debug)]
 enum State {
-    /// The proof is awaited: of one of these.
+    /// The server waits for the proof of one of these principals.
     Proof(Box<Exchange>, Vec<Principal>),
     /// The proof was good; a client that did not ask to skip it sends one more empty message.
     Empty(Principal),
@@ -42,7 +42,7 @@ pub(crate) struct Step {
     pub(crate) next: Option<Conversation>,
 }
 
-/// Returns the one answer to everything that is wrong.
+/// Returns the one error for every failure.
 fn failed() -> Error {
     Error::new(Code::AUTHENTICATION_FAILED, "Authentication failed.")
 }
@@ -140,7 +140,7 @@ fn unusable_credential(mechanism: Mechanism, salt: Vec<u8>) -> Credential {
     }
 }
 
-/// Our part of the nonce, of signs that need no quoting.
+/// Returns the server's part of the nonce, of characters that need no quoting.
 fn nonce() -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(random::bytes::<24>())

@@ -113,7 +113,7 @@ pub(crate) struct Credential {
 }
 
 impl Credential {
-    /// Derives it; none if the password has signs that no password may have.
+    /// Derives it; none if the password has characters that no password may have.
     pub(crate) fn derive(
         mechanism: Mechanism,
         user: &str,

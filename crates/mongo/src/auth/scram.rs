@@ -71,7 +71,7 @@ fn unescape(name: &str) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct Exchange {
     mechanism: Mechanism,
-    /// Any of which will do. They have one salt, so that the client need not know which it has.
+    /// The proof may be for any of these. They share one salt, so that the client need not know which it has.
     credentials: Vec<Credential>,
     first: First,
     nonce: String,
@@ -96,8 +96,8 @@ impl Exchange {
         self.answer.as_bytes()
     }
 
-    /// Checks the proof; which credential it met, and our own signature, if it holds. All are checked in any case, so that
-    /// the time taken does not reveal which it was.
+    /// Checks the proof; returns the credential that it meets, and the server's signature. All credentials are checked in
+    /// any case, so that the time taken does not reveal which one it is.
     pub(super) fn finish(&self, payload: &[u8]) -> Option<(usize, Vec<u8>)> {
         if payload.len() > MESSAGE_BYTES_MAX {
             return None;
@@ -116,7 +116,7 @@ impl Exchange {
         met.into_iter().enumerate().find_map(|(which, signature)| Some((which, signature?)))
     }
 
-    /// Our own signature, if the proof is one of that credential.
+    /// Returns the server's signature, if the proof is one of that credential.
     fn meets(&self, credential: &Credential, proof: &[u8], covered: &[u8]) -> Option<Vec<u8>> {
         let signature = self.mechanism.hmac(&credential.stored_key, covered);
         if proof.len() != signature.len() {

@@ -41,7 +41,7 @@ impl User {
         format!("{database}.{name}")
     }
 
-    /// Returns what is stored, and what `usersInfo` shows but for the credentials.
+    /// Returns the stored document, which `usersInfo` shows without its credentials.
     pub(crate) fn to_document(&self) -> Document {
         let mut document = Document::new()
             .with("_id", User::key(&self.name, &self.database))
@@ -131,7 +131,7 @@ impl Users<'_> {
         Ok(found.and_then(|found| User::parse(&found.document)))
     }
 
-    /// All users that are meant, in the order they were made.
+    /// Returns the users that `which` selects, in the order they were made.
     pub(crate) fn list(&self, which: impl Fn(&User) -> bool) -> Result<Vec<User>> {
         let Some(collection) = self.collection() else { return Ok(Vec::new()) };
         let reading = self.engine.reading(&[&collection])?;

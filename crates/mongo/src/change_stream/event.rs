@@ -16,7 +16,7 @@ use crate::access::executor::Executor;
 use crate::protocol::error::{Error, Result};
 use crate::protocol::operation_time::cluster_time;
 
-/// Returns what all events begin with.
+/// Returns the fields that every event begins with.
 fn head(token: Token, kind: &str) -> Document {
     let time = cluster_time(token.position);
     let millis = i64::try_from(token.position.time().millis()).unwrap_or(i64::MAX);
@@ -102,7 +102,7 @@ fn shown(found: Option<&Found>) -> Value {
     found.map_or(Value::Null, |found| found.document.to_document().into())
 }
 
-/// Returns what goes with an update; none if nothing was asked for.
+/// Returns the document that goes with an update; none if the client did not ask for it.
 fn full_document(
     collection: &Arc<Collection>,
     event: &Event<Found>,
@@ -121,7 +121,7 @@ fn full_document(
     }
 }
 
-/// Returns what goes with a change of what was there; none if nothing was asked for.
+/// Returns the document before a change; none if the client did not ask for it.
 fn before_change(
     collection: &Collection,
     event: &Event<Found>,
@@ -144,7 +144,7 @@ fn no_image(what: &str, of: &str, collection: &Collection) -> Error {
     Error::new(Code::NO_MATCHING_DOCUMENT, text).with_label(NON_RESUMABLE)
 }
 
-/// Returns the document as it is now, if it lives; its collection may have another name by now, or be gone.
+/// Returns the document as it is now, if it has not expired; its collection may have another name by now, or be gone.
 fn current(collection: &Arc<Collection>, id: &Value, executor: &Executor) -> Result<Value> {
     let now = executor.engine().collection(&collection.database, &collection.name);
     let Some(now) = now.filter(|now| now.definition.uuid == collection.definition.uuid) else {

@@ -105,8 +105,8 @@ fn start(engine: &Engine, options: &ChangeStream, since: Position) -> Result<(To
         return Ok((Token::at(token.position), !token.invalidates));
     }
     if let Some(at) = options.start_at {
-        // The stream passes over what happened in the same millisecond before. What happened before the watch is not known:
-        // if the time lies there, the first look says so.
+        // The stream passes over earlier events of the same millisecond. Events before the watch are not known: if the time
+        // lies there, the first read of events reports it.
         let start = Position::beginning_of(time_of(at));
         let is_known = at > cluster_time(since);
         return Ok((Token::at(if is_known { start.max(since) } else { start }), false));

@@ -19,7 +19,7 @@ use crate::protocol::operation_time::cluster_time;
 
 /// How many events are read at once.
 const PAGE: usize = 1000;
-/// Expiries come without a commit: after so long the stream looks for them.
+/// Expiries come without a commit: the stream looks for them again after this time.
 const RECHECK_MS: u64 = 250;
 
 /// A running `$changeStream`.
@@ -27,15 +27,15 @@ pub(crate) struct Stream {
     pub(super) watch: Watch,
     pub(super) options: Arc<ChangeStream>,
     pub(super) later_stages: EventPipeline,
-    /// Where a client continues that has seen everything up to now.
+    /// The resume token of a client that has seen everything so far.
     pub(super) token: Token,
     /// Events before this time are passed over: `startAtOperationTime`.
     not_before: Option<Timestamp>,
-    /// Events that were read and not looked at yet.
+    /// Events that were read and not processed yet.
     waiting: VecDeque<WatchEvent>,
-    /// What the event before them came to, as far as it was not given yet.
+    /// Steps of the event before them that the client has not been given yet.
     steps: VecDeque<Step>,
-    /// Everything up to here was read.
+    /// The position up to which events were read.
     read_to: Position,
     /// Whether the event at the position from which the stream continues may have ended it.
     may_have_ended: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Stream {
     last_look: (u64, Time),
 }
 
-/// One step of a client: what it is shown, if anything, and where it continues behind it.
+/// One step of a client: the document to show, if any, and the token to continue after it.
 struct Step {
     document: Option<RawDocument>,
     token: Token,
@@ -120,12 +120,12 @@ impl Stream {
         ChangeBatch { documents, token: self.token.to_document(), finished }
     }
 
-    /// Whether the event that has ended the stream was given, or is not for the client to see.
+    /// Whether the stream has passed the event that ends it, whether or not the client was shown that event.
     fn has_ended(&self) -> bool {
         self.token.invalidates
     }
 
-    /// Gives what was read, as much as fits; whether there is more of it.
+    /// Adds the events that were read, as many as fit; returns whether there are more.
     fn is_filled(
         &mut self,
         batch_builder: &mut BatchBuilder,
@@ -156,7 +156,7 @@ impl Stream {
         Ok(false)
     }
 
-    /// Makes steps of an event: its own, and that of the stream's end if it brings it.
+    /// Turns an event into steps: its own, and the end of the stream if the event ends it.
     fn take_up(&mut self, event: WatchEvent, executor: &Executor, context: &Context) -> Result<()> {
         let (position, ends) = (event.position, self.ends_with(&event));
         let token = Token::at(position);
@@ -194,7 +194,7 @@ impl Stream {
         }
     }
 
-    /// Returns what the client's stages make of an event. They must leave its token alone.
+    /// Returns the event as the client's stages make it. They must leave its token alone.
     fn pass(&mut self, event: Document, token: Token, context: &Context) -> Result<Option<RawDocument>> {
         let passed = self.later_stages.pass(event, context)?;
         if let Some(passed) = &passed {

@@ -7,10 +7,10 @@
 //! They begin as MongoDB's do, with the type of a timestamp and its eight bytes: Kafka connectors read the time from there. It
 //! is that of the position to the millisecond; the order within is the position's.
 //!
-//! The mark says whether the token stands behind the end of a stream. Earlier versions began with the position, and the first
-//! of them had no checksum, which their marks tell; applications keep tokens for long, so both are still read. No position
-//! begins with 0x82 before the year 4,500,000, so what begins so has the present form or is refused: a token that was cut or
-//! changed is none of another form.
+//! The mark says whether the token stands behind the end of a stream. Earlier versions began with the position, and the
+//! first of them had no checksum, which their marks tell; applications keep tokens for long, so both are still read. No
+//! position begins with 0x82 before the year 4,500,000, so a token that begins with it has the present form or is refused:
+//! a cut or changed token is never taken for an earlier form.
 
 use bson::{Document, Value};
 use document::fingerprint;

@@ -10,7 +10,7 @@ use crate::session::transactions::{Commit, none};
 
 use super::abort_transaction::outside;
 
-/// The number of the commit among the statements of its transaction: one that no client uses.
+/// The statement number of the commit within its transaction: no client uses it.
 const COMMIT: i32 = -1;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -23,7 +23,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     };
     let _commit = lock.lock().await;
     let found = match transactions.commit(session, number) {
-        // The command that committed it may have been stopped before that was noted: the receipt came with the commit.
+        // The command that committed it may have been stopped before it noted that: the receipt came with the commit.
         Err(_) if call.engine.is_recorded(&receipt)? => return Ok(Reply::ok()),
         found => found?,
     };

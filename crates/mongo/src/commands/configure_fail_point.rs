@@ -1,4 +1,4 @@
-//! `configureFailPoint`: makes commands fail, for test suites. It exists with `--mongo-test-commands` only.
+//! `configureFailPoint`: makes commands fail, for test suites. Only with `--mongo-test-commands`.
 
 use bson::Document;
 use mql::Code;

@@ -34,7 +34,7 @@ const KNOWN: &[&str] = &[
     "temp",
 ];
 
-/// Options that are part of a collection; the others say nothing that could be kept.
+/// Options that are part of a collection; no other option has anything to keep.
 const KEPT: &[&str] = &[
     "validator",
     "validationLevel",
@@ -65,7 +65,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     }
 }
 
-/// Asking for what is there already is a success.
+/// Succeeds if the existing collection is what the client asks for.
 fn same_or_conflict(existing: &engine::Collection, options: &RawDocument) -> Result<Reply> {
     let same = existing.definition.options.to_document() == options.to_document();
     if same { Ok(Reply::ok()) } else { Err(exists(&existing.namespace())) }

@@ -13,7 +13,7 @@ use crate::protocol::error::{CONFIRM_EXPIRY, Error, Result};
 use crate::protocol::reply::Reply;
 use crate::service::call::Call;
 
-/// How many documents are brought into an index at once while the command waits.
+/// The number of documents that one step of a build adds to an index while the command waits.
 const BUILD_CHUNK: usize = 1_000;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -58,8 +58,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(reply.into())
 }
 
-/// A transaction makes indexes only in a collection that it has made itself and left empty. Indexes that are there already
-/// need no making.
+/// Refuses new indexes in a transaction, except in a collection that it has made itself and left empty. Indexes that exist
+/// already need no making.
 fn check_transaction(call: &Call, collection: &Arc<Collection>, specs: &[IndexSpec]) -> Result<()> {
     let list = collection.indexes();
     // The engine reports a conflict when it makes the index.
@@ -83,7 +83,7 @@ fn check_transaction(call: &Call, collection: &Arc<Collection>, specs: &[IndexSp
     Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text))
 }
 
-/// Maps an error of making indexes: what is too large is their number.
+/// Maps an error of making indexes: where the engine reports something too large, it is their number.
 fn refusal(error: engine::Error, namespace: &str) -> Error {
     match error {
         engine::Error::TooLarge { limit, .. } => {
@@ -102,7 +102,7 @@ fn parse(spec: &RawDocument, lenient: bool, collection: Option<&Collection>) -> 
     Ok(IndexSpec::parse_in(spec.view(), unknown, collation)?)
 }
 
-/// Indexes of a whole set: that on `_id` must be among them, and needs no making.
+/// Returns the indexes of a complete set: the one on `_id` must be among them, and needs no making.
 pub(super) fn with_id(specs: &[RawDocument], collection: Option<&Collection>) -> Result<Vec<IndexSpec>> {
     let specs = specs.iter().map(|spec| parse(spec, false, collection)).collect::<Result<Vec<_>>>()?;
     if !specs.is_empty() && !specs.iter().any(IndexSpec::is_id) {

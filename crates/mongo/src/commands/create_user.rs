@@ -97,7 +97,7 @@ pub(super) fn mechanisms(fields: Fields<'_>) -> Result<Option<Vec<Mechanism>>> {
     Ok(Some(mechanisms))
 }
 
-/// Addresses are not checked, so a user that is restricted to some cannot be made.
+/// Refuses restrictions: addresses are not checked, so a user cannot be restricted to some.
 pub(super) fn refuse_restrictions(fields: Fields<'_>) -> Result<()> {
     if fields.array("authenticationRestrictions")?.is_some_and(|list| !list.is_empty()) {
         return Err(Error::not_supported("'authenticationRestrictions'"));

@@ -23,7 +23,7 @@ use super::create_indexes;
 /// The fields of all actions but the collection and its indexes.
 pub(super) const SETTINGS: &[&str] = &["customAction", "offerThroughput", "autoScaleSettings", "shardKey"];
 
-/// Beyond this throughput a collection needs a shard key.
+/// The largest throughput of a collection without a shard key.
 const UNSHARDED_MAX: i64 = 10_000;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -136,7 +136,7 @@ fn update_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
     if throughput.is_none() && specs.is_none() {
         return Err(Error::bad_value("UpdateCollection needs a throughput or indexes"));
     }
-    // What may be refused comes first.
+    // Checks what can be refused first.
     if let Some(specs) = specs {
         replace_indexes(call, &collection, specs, consent)?;
     }
@@ -146,7 +146,7 @@ fn update_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
     Ok(Reply::ok())
 }
 
-/// Gives a collection another set of indexes. If a new one cannot be built, those that were there before come back.
+/// Gives a collection another set of indexes. If one of the new indexes cannot be built, restores the previous set.
 fn replace_indexes(
     call: &Call,
     collection: &Arc<Collection>,

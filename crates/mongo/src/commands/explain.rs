@@ -55,7 +55,7 @@ fn explained(call: &Call, request: &ExplainRequest, verbosity: Verbosity) -> Res
     })
 }
 
-/// Runs what the command asks of its collection, as a `find`.
+/// Runs the search of the command on its collection, as a `find`.
 fn execute(call: &Call, request: &ExplainRequest) -> Result<Execution> {
     let Some(collection) = &request.collection else { return Ok(Execution::default()) };
     let find = request.as_find();
@@ -84,7 +84,7 @@ fn reply(call: &Call, explained: Document) -> Reply {
 
 pub(super) fn find(call: &Call, verbosity: Verbosity) -> Result<Reply> {
     let fields = call.fields();
-    // Everything that is wrong with the command itself is found here.
+    // This finds every error in the command itself.
     super::find::pipeline_cursor(call, fields)?;
     let name = call.collection()?;
     let (_, view) = catalog::resolve(&call.engine, &call.database, name)?;
@@ -251,7 +251,7 @@ fn changing(
     Ok(ExplainRequest { limit, sort: sort(fields)?, purpose, ..selected })
 }
 
-/// Returns the one statement that is explained: more than one have no one answer.
+/// Returns the one statement to explain: several would have no single answer.
 fn only_statement(call: &Call, name: &str) -> Result<RawDocument> {
     let statements = call.documents(name)?;
     let mut statements = call.fields().required(name, statements)?;

@@ -57,7 +57,7 @@ pub(super) const OUTSIDE_API: &[&str] = &[
     "tailable",
 ];
 
-/// Options that would change what is found, and that are not there.
+/// Options that would change the result and are not supported.
 const NOT_SUPPORTED: &[&str] = &["max", "min"];
 const NOT_SUPPORTED_IF_SET: &[&str] = &["returnKey", "showRecordId", "tailable", "awaitData"];
 
@@ -84,8 +84,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 /// Fields that a `find` may have beside an `_id` and still want nothing but that document.
 const PLAIN: &[&str] = &["find", "filter", "limit", "singleBatch", "batchSize"];
 
-/// Returns the `_id` that is asked for, if nothing else is: what `findOne` of the drivers comes to. No pipeline is needed for it.
-/// What is wrong with the command is reported by the code that reads all of it.
+/// Returns the `_id` if the command asks for nothing else, as drivers' `findOne` by `_id` does. No pipeline is needed for
+/// it. Errors in the command are reported by the code that reads all of it.
 fn plain_id(fields: Fields<'_>) -> Option<ValueRef<'_>> {
     let mut conditions = fields.document("filter").ok()??.iter();
     let (Some(("_id", id)), None) = (conditions.next(), conditions.next()) else { return None };
@@ -99,12 +99,12 @@ fn plain_id(fields: Fields<'_>) -> Option<ValueRef<'_>> {
     );
     let is_all = fields.document.iter().all(|(name, _)| PLAIN.contains(&name) || is_generic(name));
     let is_right = fields.count("limit").is_ok() && fields.is_set("singleBatch").is_ok();
-    // Of a first batch without documents this one would have to wait in a cursor.
+    // With a first batch of zero documents, the document would have to wait in a cursor.
     let is_shown = fields.count("batchSize").is_ok_and(|size| size != Some(0));
     (is_scalar && is_all && is_right && is_shown).then_some(id)
 }
 
-/// Returns the collection that the command names, if it is there and no view.
+/// Returns the collection that the command names, if it exists and is no view.
 fn plain_collection(call: &Call) -> Result<Option<Arc<Collection>>> {
     let collection = catalog::find(&call.engine, &call.database, call.collection()?)?;
     Ok(collection.filter(|collection| catalog::view(collection).is_none()))
@@ -138,7 +138,7 @@ pub(super) fn pipeline_cursor(call: &Call, fields: Fields<'_>) -> Result<Pipelin
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
     let pipeline_cursor =
         pipelines::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
-    // What is put in order is kept in memory only as far as it is shown.
+    // A sort keeps in memory only as many documents as are shown.
     let shown = limit.map(|limit| limit.saturating_add(find.skip));
     let keeps_little = sort.is_none() || shown.is_some_and(|shown| shown <= FIRST_BATCH as u64);
     let pipeline_cursor =

@@ -118,7 +118,7 @@ async fn change(call: &Call, shown: &Shown, new: bool, upsert: bool) -> Result<R
     Ok(reply(last, shown.of(call, image, &statement.selection.filter)?))
 }
 
-/// What is shown of the document. It is read before anything is written, so that a wrong one changes nothing.
+/// The projection of the document. It is read before anything is written, so that a wrong one changes nothing.
 struct Shown {
     projection: Option<Projection>,
     asked: RequestedMeta,
@@ -149,7 +149,7 @@ impl Shown {
     }
 }
 
-/// `value` must be there even if there is none: one driver cannot do without.
+/// `value` must be present even if there is none: one driver requires it.
 fn reply(last: Document, value: Option<Value>) -> Reply {
     Document::new().with("lastErrorObject", last).with("value", value.unwrap_or(Value::Null)).into()
 }

@@ -1,4 +1,5 @@
-//! `getCmdLineOpts`: how the server was started, in the terms of MongoDB's own options. Test suites read what is switched on.
+//! `getCmdLineOpts`: how the server was started, in the terms of MongoDB's own options. Test suites read from it which
+//! features are on.
 
 use bson::Document;
 

@@ -11,7 +11,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (written, lines) = match call.argument().as_str() {
         Some("*") => return Ok(Document::new().with("names", list(["global", "startupWarnings"])).into()),
         Some("global") => call.service.recent_log.lines(),
-        // The server refuses to start where others would warn.
+        // The server refuses to start where other servers would warn.
         Some("startupWarnings") => (0, Vec::new()),
         Some(other) => {
             return Err(Error::new(Code::OPERATION_FAILED, format!("No log named '{other}'")));

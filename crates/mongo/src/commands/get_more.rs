@@ -16,10 +16,10 @@ use crate::service::call::Call;
 use crate::session::cursors::{Cursor, Remaining};
 use crate::statements::cursor_reply::{self, changes, more};
 
-/// How long it is waited for changes if the client does not say, and at most.
+/// How long a command waits for changes: by default, and at most.
 const WAIT_MS: u64 = 1000;
 const WAIT_MS_MAX: u64 = 60 * 60 * 1000;
-/// How long until it is looked whether there was a commit.
+/// How often a waiting command looks for new commits.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -74,7 +74,8 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
         if batch.finished || !batch.documents.is_empty() {
             return Ok(batch);
         }
-        // A pause comes before every look: news of others' collections are news as well, and must not keep it running.
+        // A pause comes before every look: commits to other collections count as news too, and must not keep the loop
+        // running.
         loop {
             if call.cancellation.flag.load(Ordering::Acquire) {
                 return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));

@@ -58,7 +58,7 @@ fn supported_mechanisms(call: &Call, fields: Fields<'_>) -> Result<Option<Value>
     Ok(mechanisms.map(|mechanisms| list(mechanisms.into_iter().map(Mechanism::name))))
 }
 
-/// What the client says about itself in its first hello.
+/// Remembers the client's description of itself in its first hello.
 fn remember_client(call: &Call, fields: Fields<'_>) -> Result<()> {
     let Some(metadata) = fields.document("client")? else { return Ok(()) };
     let mut client = call.connection.client.lock();
@@ -96,10 +96,11 @@ fn describe_role(call: &Call, answer: &mut Document) {
     }
 }
 
-/// There is one member and it never changes its role, so there was one election.
+/// The id of the only election: the one member never changes its role.
 const ELECTION: ObjectId = ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-/// Returns the name under which this client can reach us: the configured one, the one it dialled, or the address it reached.
+/// Returns the name under which this client can reach the server: the configured one, the one it dialled, or the address it
+/// reached.
 pub(super) fn advertised(call: &Call) -> String {
     let local = call.connection.local;
     match (&call.service.settings.advertise, &call.connection.server_name) {

@@ -38,7 +38,7 @@ pub(super) struct Batch<'a> {
     pub(super) ordered: bool,
 }
 
-/// Inserts documents: how many, and what went wrong with the others.
+/// Inserts documents; returns how many, and the errors of the others.
 pub(super) async fn insert(
     call: &Call,
     batch: &Batch<'_>,
@@ -58,7 +58,7 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
     let bypass = call.fields().is_set("bypassDocumentValidation")?;
     let collection = catalog::for_write(&call.executor, batch.database, batch.name)?;
     let validator = Validator::of(&collection, bypass)?;
-    // A restore of what was stored elsewhere keeps it as it was.
+    // A restore keeps documents as they were stored elsewhere.
     let now = (!call.fields().is_set("bypassEmptyTsReplacement")?).then_some(call.timestamp);
     let (drafts, positions, errors) = prepare(call, batch, documents, &validator, now)?;
     let receipts = call.receipts(positions.iter().map(|position| *position as i32).collect());
@@ -74,13 +74,13 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
         }
     }
     call.service.statistics.documents_inserted.add(inserted as u64);
-    // What stopped an ordered insert in the store comes before what was refused beforehand, and is the only failure then.
+    // A failure of an ordered insert in the store comes before those found beforehand, and is then the only one.
     let failures = if batch.ordered && !failures.is_empty() { failures } else { failures.merged(errors) };
     Ok((inserted, failures))
 }
 
-/// Returns the documents that may be stored, with their positions, and what is wrong with the others. A document that cannot be
-/// stored is refused before the store hears of it; an ordered insert ends there. A command that is stopped stores nothing.
+/// Returns the documents that may be stored, with their positions, and the errors of the others. A document that cannot be
+/// stored is refused before the store sees it; an ordered insert ends there. A command that is stopped stores nothing.
 fn prepare(
     call: &Call,
     batch: &Batch<'_>,

@@ -21,7 +21,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(Reply::ok())
 }
 
-/// What sessions have in common. Nothing given fits all.
+/// The fields that sessions must match. An empty pattern matches all.
 #[derive(Default)]
 struct Pattern {
     uuid: Option<[u8; 16]>,

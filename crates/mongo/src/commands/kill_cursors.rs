@@ -8,12 +8,13 @@ use crate::protocol::reply::Reply;
 use crate::rights::{Action, Privilege};
 use crate::service::call::Call;
 
-/// What cursors are named that belong to no collection.
+/// The collection names of cursors that belong to no collection.
 const CURSOR_NAMES: [&str; 3] = ["$cmd.aggregate", "$cmd.listCollections", "$cmd.bulkWrite"];
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
-    // A cursor over a whole database, over its collections or over what a bulkWrite did has the name of no collection.
+    // A cursor over a whole database, over its collections or over the results of a bulkWrite has the name of no
+    // collection.
     if !call.argument().as_str().is_some_and(|name| CURSOR_NAMES.contains(&name)) {
         call.collection()?;
     }

@@ -1,8 +1,8 @@
 //! The one table of what this front end understands, one file per command.
 //!
-//! A row says who may run a command, where, whether it writes, what it is in a transaction, whether the audit log and version 1
-//! of the API have it, and in braces what is particular about it (`service::command`); the dispatcher does the rest.
-//! `listCommands` shows this table. Nothing else in this crate decides by a command's name.
+//! A row names who may run a command, where, whether it writes, its role in a transaction, whether the audit log and
+//! version 1 of the API have it, and in braces what is particular about it (`service::command`); the dispatcher does the
+//! rest. `listCommands` shows this table. Nothing else in this crate decides by a command's name.
 
 #![allow(clippy::unused_async, reason = "all commands have one shape")]
 
@@ -307,7 +307,7 @@ pub(crate) fn all() -> &'static [Command] {
     COMMANDS
 }
 
-/// Returns a command's place among the operations that figures are kept of.
+/// Returns a command's id among the operations that metrics count.
 pub(crate) fn operation(command: &'static Command) -> OperationId {
     COMMANDS.element_offset(command).map_or(OperationId::UNKNOWN, OperationId)
 }

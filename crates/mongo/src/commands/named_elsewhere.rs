@@ -100,7 +100,7 @@ fn no_command_is_told_by_comparing_its_name() {
     for (file, code) in product_code() {
         let lines = code.lines().filter(|line| line.contains("command.name"));
         let offence = lines.into_iter().find(|line| decides.iter().any(|sign| line.contains(sign)));
-        // How the client has spelled a command does not say which it is.
+        // The name as the client spelled it does not identify the command.
         let offence = offence.filter(|line| !line.contains("call.spelled() == call.command.name"));
         assert_eq!(offence, None, "{file}");
     }

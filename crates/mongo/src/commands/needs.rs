@@ -1,7 +1,7 @@
 //! The rights that commands need where they depend on the request: one function for each, named in the table of commands.
 //!
-//! Whatever is wrong with a command is left for the command itself to say, as long as it then does nothing. What a function here
-//! reads must be what the command reads: the first field of a name, and the pipeline as it is parsed to run.
+//! Errors in a command are left for the command itself to report, as long as it then does nothing. A function here must
+//! read what the command reads: the first field of a name, and the pipeline as it is parsed to run.
 
 #![allow(clippy::unnecessary_wraps, reason = "all commands have one shape")]
 
@@ -37,7 +37,7 @@ fn is_set(document: DocumentRef<'_>, name: &str) -> bool {
     document.get(name).and_then(truth).unwrap_or(false)
 }
 
-/// Passing validators by is a right of its own.
+/// Returns the right to bypass validators, if the command does so.
 fn bypass(call: &Call, database: &str) -> Option<Privilege> {
     let wanted = is_set(call.body.view(), "bypassDocumentValidation");
     wanted.then(|| Privilege::on(database, Action::BypassDocumentValidation))
@@ -122,7 +122,8 @@ pub(crate) fn aggregate(call: &Call) -> Result<Vec<Privilege>> {
         needs.extend(described(&name.database, &what));
     }
     needs.extend(pipeline.writes().into_iter().flat_map(|writes| written(call, writes)));
-    // What is computed takes memory and time, also where it comes from nowhere: that is for clients that may read something.
+    // Computed documents take memory and time even if they come from no collection: only clients that may read something
+    // may ask for them.
     let makes_documents = stages.iter().any(|stage| names(ValueRef::Document(*stage), "$documents"));
     if makes_documents && !reads_anything(&call.rights) {
         needs.push(here(call, Action::Find));
@@ -141,8 +142,8 @@ fn reads_anything(rights: &Rights) -> bool {
     }
 }
 
-/// Whether something within has that name. A literal may have it too: taking it for a stage asks for a right that the other
-/// stages need as a rule.
+/// Whether a value contains that name at any depth. A literal may have it too: taking it for a stage asks for a right that
+/// the other stages need as a rule.
 fn names(value: ValueRef<'_>, wanted: &str) -> bool {
     match value {
         ValueRef::Document(fields) => {
@@ -178,8 +179,8 @@ fn written(call: &Call, writes: Writes<'_>) -> Vec<Privilege> {
     needs.chain(bypass(call, database)).collect()
 }
 
-/// Returns what making a view needs: a client that may read the view reads what is behind it, so the one that makes it must be
-/// allowed to, in every other database.
+/// Returns the privileges that making a view needs: a client that may read the view reads the collections behind it, so the
+/// client that makes it must be allowed to read those of every other database.
 fn behind_view(call: &Call) -> Result<Vec<Privilege>> {
     let fields = call.fields();
     let Some(on) = fields.text("viewOn")? else { return Ok(Vec::new()) };
@@ -232,7 +233,7 @@ pub(crate) fn rename_collection(call: &Call) -> Result<Vec<Privilege>> {
     Ok(needs)
 }
 
-/// Returns what the explained command needs; one that cannot be explained is refused by name.
+/// Returns what the explained command needs; a command that cannot be explained is refused by name.
 pub(crate) fn explain(call: &Call) -> Result<Vec<Privilege>> {
     let Some(inner) = call.argument().as_document() else { return Ok(Vec::new()) };
     let name = inner.iter().next().map_or("", |(name, _)| name);
@@ -244,7 +245,7 @@ pub(crate) fn explain(call: &Call) -> Result<Vec<Privilege>> {
     }
 }
 
-/// Returns what the cursor was opened with. Whose it is, the command itself asks.
+/// Returns what opening the cursor needed. The command itself checks the owner.
 pub(crate) fn get_more(call: &Call) -> Result<Vec<Privilege>> {
     let id = whole(call.argument());
     Ok(id.map(|id| call.service.cursors.needs(id)).unwrap_or_default())
@@ -266,13 +267,14 @@ pub(crate) fn current_op(call: &Call) -> Result<Vec<Privilege>> {
     Ok(if own { Vec::new() } else { vec![Privilege::cluster(Action::Inprog)] })
 }
 
-/// Without the right to see all, a client sees its own; one that wants all of them must have it.
+/// Returns the privileges to see all databases if the client asks for all of them; without the right it sees its own.
 pub(crate) fn list_databases(call: &Call) -> Result<Vec<Privilege>> {
     let wants_all = call.body.get("authorizedDatabases").and_then(truth) == Some(false);
     Ok(wants_all.then(|| Privilege::cluster(Action::ListDatabases)).into_iter().collect())
 }
 
-/// Names alone, and only those that it may use, are for a client that may do anything at all in the database.
+/// Returns the privileges: a client that may do anything in the database may list the names of the collections that it may
+/// use.
 pub(crate) fn list_collections(call: &Call) -> Result<Vec<Privilege>> {
     let body = call.body.view();
     let modest = is_set(body, "nameOnly") && is_set(body, "authorizedCollections");
@@ -280,7 +282,7 @@ pub(crate) fn list_collections(call: &Call) -> Result<Vec<Privilege>> {
     Ok(if enough { Vec::new() } else { vec![here(call, Action::ListCollections)] })
 }
 
-/// Returns the databases of the roles that a command names; roles that do not exist are refused by the command.
+/// Returns that right on the databases of the roles that a command names; the command refuses roles that do not exist.
 fn with_roles(call: &Call, action: Action) -> Vec<Privilege> {
     let roles = call.body.get("roles").and_then(ValueRef::as_array);
     let roles = roles.into_iter().flat_map(bson::ArrayRef::iter);
@@ -301,7 +303,8 @@ pub(crate) fn revoke_roles(call: &Call) -> Result<Vec<Privilege>> {
     Ok(at_least(call, with_roles(call, Action::RevokeRole), Action::RevokeRole))
 }
 
-/// Adds the right on the command's database if no role was named: the error about that is for clients that could run it.
+/// Adds the right on the command's database if the command names no role, so that only clients that could run it see that
+/// error.
 fn at_least(call: &Call, needs: Vec<Privilege>, action: Action) -> Vec<Privilege> {
     if needs.is_empty() { vec![here(call, action)] } else { needs }
 }
@@ -323,7 +326,7 @@ pub(crate) fn update_user(call: &Call) -> Result<Vec<Privilege>> {
     Ok(needs)
 }
 
-/// Users see themselves.
+/// Returns nothing for users who look at themselves.
 pub(crate) fn users_info(call: &Call) -> Result<Vec<Privilege>> {
     let named = match call.argument() {
         ValueRef::Document(which) if which.get("forAllDBs").is_some() => {
@@ -346,7 +349,7 @@ pub(crate) fn users_info(call: &Call) -> Result<Vec<Privilege>> {
     Ok(others.collect())
 }
 
-/// Users see the roles that they have.
+/// Returns nothing for users who look at roles that they have.
 pub(crate) fn roles_info(call: &Call) -> Result<Vec<Privilege>> {
     let named = match call.argument() {
         ValueRef::Array(items) => items.iter().collect(),

@@ -8,7 +8,7 @@ use crate::protocol::reply::Reply;
 use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
-    // Taken, not looked at: what fails is over.
+    // Taken out, so that a failure ends the conversation.
     let conversation = call.connection.client.lock().conversation.take();
     let conversation =
         conversation.ok_or_else(|| Error::new(Code::PROTOCOL_ERROR, "No SASL session state found"))?;

@@ -13,20 +13,20 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(begin(call, call.fields(), &call.database)?.into())
 }
 
-/// Runs the first step of an authentication that came along. Whatever is wrong with it, the client finds out when it tries again.
+/// Runs the first step of an authentication that came with a hello. If the step fails, the client learns why when it tries again.
 pub(super) fn speculate(call: &Call, first: DocumentRef<'_>) -> Option<Document> {
     first.get("saslStart")?;
     let database = first.get("db").and_then(ValueRef::as_str).unwrap_or("admin");
     begin(call, Fields::new("saslStart", first), database).ok()
 }
 
-/// Begins a conversation, which replaces one that has begun before.
+/// Begins a conversation, which replaces an earlier one.
 fn begin(call: &Call, fields: Fields<'_>, database: &str) -> Result<Document> {
     let step = Conversation::start(fields, database, &call.service.users())?;
     Ok(take(call, step))
 }
 
-/// Returns what a step means for the connection.
+/// Notes the outcome of a step on the connection; returns its reply.
 pub(super) fn take(call: &Call, step: Step) -> Document {
     let mut client = call.connection.client.lock();
     if let Some(next) = &step.next {

@@ -86,7 +86,7 @@ fn network(call: &Call) -> Document {
         .with("numRequests", call.service.statistics.requests.get())
 }
 
-/// `ttl`: what has expired is invisible at once; these are the figures of its removal, and of what waits for it.
+/// `ttl`: expired documents are invisible at once; these are the figures of their removal, and of those that wait for it.
 fn metrics(call: &Call, waiting: &PurgeFigures) -> Document {
     let age = waiting.oldest_expiry.map_or(0, |oldest| call.now.millis_since(oldest));
     let statistics = &call.service.statistics;

@@ -107,7 +107,7 @@ async fn attempt(
     } else {
         match call.engine.collection(database, name) {
             Some(collection) => collection,
-            // What is wrong with a statement is wrong whether or not there is something to change.
+            // A wrong statement is refused whether or not there is something to change.
             None => {
                 return statements::check_update(call, fields, filter, change).map(|()| Updated::default());
             }

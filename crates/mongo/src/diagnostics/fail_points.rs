@@ -25,11 +25,11 @@ pub(crate) struct FailPoints {
 pub(crate) enum Name {
     /// Chosen commands fail in a chosen way.
     FailCommand,
-    /// A batch of a cursor fails once the cursor was found.
+    /// Every command with a time limit exceeds it at once.
     FailGetMoreAfterCursorCheckout,
-    /// Whatever has a time limit is over at once.
+    /// No command ever exceeds its time limit.
     MaxTimeAlwaysTimeOut,
-    /// No time limit is ever over.
+    /// Retryable writes fail before they run, or the connection breaks after them.
     MaxTimeNeverTimeOut,
     /// Retryable writes fail before they are done, or the connection breaks after them.
     OnPrimaryTransactionalWrite,
@@ -79,7 +79,7 @@ pub(crate) struct Failure {
     pub(crate) block: Option<Duration>,
     /// Whether the cursor of a `getMore` was found before it failed.
     pub(crate) after_checkout: bool,
-    /// What a retryable write fails with before it is done; none lets it be done.
+    /// The error of a retryable write before it runs; none lets it run.
     before_commit: Option<Code>,
     /// Whether the connection stays when a retryable write was struck.
     connection_stays: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl FailPoints {
-    /// `configureFailPoint`; how often it had struck.
+    /// `configureFailPoint`; returns how often it had struck.
     pub(crate) fn configure(&self, name: &str, fields: Fields<'_>) -> Result<i64> {
         let name = Name::parse(name)?;
         let mode = Mode::parse(fields.value("mode").unwrap_or(ValueRef::Null))?;
@@ -123,7 +123,7 @@ impl FailPoints {
         self.set.lock().get_mut(&name).is_some_and(FailPoint::strike)
     }
 
-    /// Returns what becomes of a retryable write, if anything is to.
+    /// Returns the failure of a retryable write, if a fail point strikes.
     pub(crate) fn retryable_failure(&self) -> Option<RetryableFailure> {
         let mut set = self.set.lock();
         let point = set.get_mut(&Name::OnPrimaryTransactionalWrite)?;
@@ -140,7 +140,7 @@ impl FailPoints {
         }
     }
 
-    /// How a command is to fail, if it is.
+    /// Returns the failure of a command, if a fail point strikes.
     pub(crate) fn failure(&self, candidate: &Candidate<'_>) -> Option<Failure> {
         let mut set = self.set.lock();
         if candidate.kind == OperationKind::GetMore

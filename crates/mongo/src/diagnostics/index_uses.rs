@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use engine::collection::Collection;
 use parking_lot::Mutex;
 
-/// Indexes whose uses are counted; those of further ones are not.
+/// The number of indexes whose uses are counted; further indexes are not.
 const INDEXES_MAX: usize = 100_000;
 
 /// The uses of all indexes, by the `uuid` of the collection and the number of the index.

@@ -1,4 +1,4 @@
-//! Figures of the front end since it started that are for `serverStatus` alone. Those that metrics tell as well are in
+//! Figures of the front end since it started that are for `serverStatus` alone. Those that metrics show as well are in
 //! `service::metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};

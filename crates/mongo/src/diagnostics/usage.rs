@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::operation_kind::OperationKind;
 
-/// Collections whose use is counted; further ones are not.
+/// The number of collections whose use is counted; further collections are not.
 const NAMESPACES_MAX: usize = 10_000;
 
 /// The kinds in the order in which `top` lists them.
@@ -48,7 +48,7 @@ impl UseByCollection {
         }
     }
 
-    /// `totals` of `top`, of those collections that are there.
+    /// `totals` of `top`, of the collections that still exist.
     pub(crate) fn totals(&self, is_there: impl Fn(&str) -> bool) -> Document {
         let namespaces = self.namespaces.lock();
         let shown = namespaces.iter().filter(|(namespace, _)| is_there(namespace));

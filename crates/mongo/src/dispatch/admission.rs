@@ -1,7 +1,7 @@
 //! When a command may begin: the queue that its kind of work waits in, for all front ends of the server together.
 //!
-//! Greetings, authentication and what operators look in with wait in none. Neither does what belongs to a transaction that has
-//! begun: it holds what others wait for.
+//! Greetings, authentication and operators' commands wait in none. Neither do commands of a transaction that has begun:
+//! others wait for what it holds.
 
 use transport::Permit;
 
@@ -10,7 +10,7 @@ use crate::service::Service;
 use crate::service::call::Call;
 use crate::session::{InTransaction, TxnNumber};
 
-/// Waits until the command may begin; an error that clients try again after if there is too much to do.
+/// Waits until the command may begin; if there is too much to do, returns an error after which clients try again.
 pub(crate) async fn wait<'a>(call: &Call, service: &'a Service) -> Result<Option<Permit<'a>>> {
     let goes_on = matches!(call.txn_number, Some(TxnNumber::Transaction { starts: false, .. }));
     let ends = call.command.transaction == InTransaction::Ends;

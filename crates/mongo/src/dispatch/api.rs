@@ -18,7 +18,7 @@ const OTHER_STAGES: [&str; 7] = [
     "$search",
 ];
 
-/// Checks what the client has promised.
+/// Checks the command against the version of the API that the client has asked for.
 pub(crate) fn check(fields: Fields<'_>, command: &Command) -> Result<()> {
     let (strict, deprecation) = (fields.boolean("apiStrict")?, fields.boolean("apiDeprecationErrors")?);
     match fields.text("apiVersion")? {

@@ -117,7 +117,7 @@ fn with_indexes(details: Document, expiry: Document) -> Document {
     if expiry.is_empty() { details } else { details.with("indexes", expiry) }
 }
 
-/// Adds whether a password is set. It is not read.
+/// Adds whether a password is set. The password itself is not read.
 fn with_password(details: Document, call: &Call) -> Document {
     if call.body.get("pwd").is_some() { details.with("passwordChanged", true) } else { details }
 }

@@ -1,4 +1,4 @@
-//! The one place where what a client may do and what a command needs meet: asked once for every command, before it does
+//! The one place that compares what a client may do with what a command needs: once for every command, before it does
 //! anything.
 //!
 //! What the command needs is kept in the call: a cursor can be continued only as long as its owner has what opening it needed.
@@ -14,7 +14,7 @@ use crate::rights::{Privilege, Rights};
 use crate::service::call::Call;
 use crate::service::command::Access;
 
-/// The most of a command that a refusal repeats.
+/// How many bytes of a command a refusal repeats at most.
 const SHOWN_BYTES_MAX: usize = 1024;
 
 /// Refuses a command that the client may not run. Returns what it needs, which is not computed for a client with all rights.

@@ -27,7 +27,7 @@ use crate::wire::{self, Form, MessageSize, Request, Style, WireError};
 
 /// How much is read at once while nothing is known about the next message.
 const READ_AHEAD_BYTES: usize = 4096;
-/// How fast the buffer grows for a large message: with what has come, not with what was announced.
+/// How fast the buffer grows for a large message: with the bytes received, not with the announced length.
 const GROWTH_BYTES: usize = 1024 * 1024;
 
 /// Serves a connection to its end.
@@ -78,7 +78,7 @@ struct ConnectionLoop {
     replies: i32,
 }
 
-/// What is counted for a message while it is here.
+/// What a message counts for while it is being handled.
 struct Counted<'a> {
     _permit: Option<Permit<'a>>,
     _held: Option<Held>,
@@ -95,7 +95,7 @@ impl ConnectionLoop {
     async fn run(&mut self, first: Instant, stopped: &mut watch::Receiver<bool>) -> Result<(), WireError> {
         let mut deadline = first;
         loop {
-            // Between two messages a shutdown ends the connection; in the middle of one it is heard out.
+            // A shutdown ends the connection between two messages; a message that has begun is still read and answered.
             let waiting = self.first_bytes();
             let arrived = tokio::select! {
                 arrived = timeout_at(deadline, waiting) => arrived,
@@ -123,16 +123,16 @@ impl ConnectionLoop {
     /// Waits for the next message to begin; false if the client has left.
     async fn first_bytes(&mut self) -> Result<bool, WireError> {
         if self.buffer.is_empty() {
-            // What a large message needed is given back.
+            // Gives back the memory of a large message.
             self.buffer = BytesMut::with_capacity(READ_AHEAD_BYTES);
             return Ok(self.read_some().await? > 0);
         }
         Ok(true)
     }
 
-    /// Returns the whole message that has begun, and the permit for its memory. What a client announces takes none before the beginning
-    /// of it has come. Then a large one has all of its memory before more is read: large ones that had a part each and waited for
-    /// the rest would wait for each other.
+    /// Returns the whole message that has begun, and the permit for its memory. An announced length takes no memory before
+    /// the beginning of the message has come. Then a large message gets all of its memory before more is read: large
+    /// messages with a part each, waiting for the rest, would wait for each other.
     async fn message<'a>(&mut self, service: &'a Service) -> Result<(Bytes, Counted<'a>), WireError> {
         let pause = service.settings.limits.read_pause_timeout;
         let extent = loop {
@@ -164,7 +164,7 @@ impl ConnectionLoop {
         Ok((message, Counted { _permit: permit, _held: held }))
     }
 
-    /// Reads until so much is there, in a buffer that grows with what comes.
+    /// Reads until that many bytes are there, in a buffer that grows with the bytes received.
     async fn fill(&mut self, length: usize, pause: Duration) -> Result<(), WireError> {
         while self.buffer.len() < length {
             self.buffer.reserve((length - self.buffer.len()).min(GROWTH_BYTES.max(self.buffer.len())));
@@ -173,7 +173,7 @@ impl ConnectionLoop {
         Ok(())
     }
 
-    /// Lets admission control know of a client that has authenticated, or need not and has said something.
+    /// Tells admission control of a client that has authenticated, or that need not and has sent a command.
     fn settle_standing(&self) {
         self.standing.answered();
         if self.is_trusted() {
@@ -201,7 +201,7 @@ impl ConnectionLoop {
         self.stream.read_buf(&mut self.buffer).await.map_err(|error| WireError::broken(error.to_string()))
     }
 
-    /// Runs what a message asks for and answers.
+    /// Runs the command in a message and answers it.
     async fn exchange(&mut self, message: Bytes) -> Result<Next, WireError> {
         self.service.statistics.requests.add(1);
         let bytes = MessageSize::announced(&message)?.map_or(0, MessageSize::whole);
@@ -224,9 +224,8 @@ impl ConnectionLoop {
         Ok(if answer.close || is_last { Next::Close } else { Next::Listen })
     }
 
-    /// Lets a client that has just tried a wrong password wait for its answer, also if it has left meanwhile: the time it takes
-    /// would reveal a right one. No other client waits, and the command has released its permit. Returns whether the
-    /// client has tried too many.
+    /// Delays the answer to a wrong password, also if the client has left meanwhile: a shorter time would reveal a right
+    /// one. No other client waits, and the command has released its permit. Returns whether the client has tried too many.
     async fn pause_after_wrong_proof(&self) -> bool {
         let tried = {
             let mut client = self.connection.client.lock();
@@ -293,7 +292,7 @@ impl ConnectionLoop {
         }
     }
 
-    /// Counts a reply. A small one of a client that is known is bounded by the number of connections, and always sent.
+    /// Counts a reply. A small reply to an authenticated client is always sent: the number of connections bounds those.
     fn hold_reply(&self, bytes: usize) -> Result<Option<Held>, WireError> {
         match self.standing.hold(bytes) {
             Ok(held) => Ok(Some(held)),

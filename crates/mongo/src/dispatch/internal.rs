@@ -1,4 +1,4 @@
-//! Commands that the server itself runs, without a connection. They pass the checks that those of clients pass.
+//! Commands that the server itself runs, without a connection. They pass the same checks as those of clients.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct CommandError {
     pub code: i32,
     /// The message that clients would get.
     pub message: String,
-    /// Which of several statements it was.
+    /// The position of the failed statement, if there are several.
     pub position: Option<usize>,
 }
 
@@ -52,8 +52,8 @@ impl Service {
         command_error(&self.answer_inside(None, body).await.reply).map_or(Ok(()), Err)
     }
 
-    /// Runs a command for the holder of a key of the account who has shown it elsewhere; `$db` in it names the database. The
-    /// whole answer, or why the bytes are no command.
+    /// Runs a command for the holder of an account key who has shown it elsewhere; `$db` in it names the database. Returns
+    /// the whole answer, or why the bytes are no command.
     pub async fn perform_as_account(
         self: &Arc<Service>,
         holder: &AuthenticatedKey,
@@ -63,7 +63,7 @@ impl Service {
         Ok(self.answer_inside(Some(self.account(holder.clone())), body).await.reply.into_bytes())
     }
 
-    /// Runs a command on a database for the holder of a key of the account: for a front end that has checked it itself, as
+    /// Runs a command on a database for the holder of an account key: for a front end that has checked the key itself, as
     /// the explorer does. Only on a runtime of several threads.
     pub async fn command(
         self: &Arc<Service>,

@@ -1,4 +1,4 @@
-//! The labels of errors by which drivers decide whether to try again, and what an error of a stopped command says.
+//! The labels of errors by which drivers decide whether to try again, and the error of a stopped command.
 
 use bson::{Document, Value};
 use mql::Code;
@@ -9,7 +9,7 @@ use crate::protocol::error::{Error, RESUMABLE_CHANGE_STREAM, RETRYABLE_WRITE, TR
 use crate::service::call::Call;
 use crate::session::{InTransaction, TxnNumber};
 
-/// Whether a write that failed so may be sent again: the server was not there, rather than unwilling.
+/// Whether a driver may send a write again that failed with this code: the server was not available, rather than unwilling.
 fn is_retryable(code: Code) -> bool {
     matches!(
         code,
@@ -29,7 +29,7 @@ fn is_retryable(code: Code) -> bool {
     )
 }
 
-/// Whether a transaction that failed so may be tried again as a whole.
+/// Whether a driver may run a transaction again that failed with this code.
 fn is_transient(code: Code) -> bool {
     is_retryable(code)
         || matches!(
@@ -42,7 +42,7 @@ fn is_transient(code: Code) -> bool {
         )
 }
 
-/// Whether a driver goes on with a change stream that failed so, from the position it has.
+/// Whether a driver resumes a change stream that failed with this code, from the position it has.
 fn is_resumable(code: Code) -> bool {
     is_retryable(code)
         || matches!(
@@ -72,7 +72,8 @@ pub(super) fn labelled(error: Error, call: &Call) -> Error {
     }
 }
 
-/// Says of a batch that failed for now that the stream may go on; drivers look at this label in change streams only.
+/// Adds the label by which drivers resume a change stream, if the failure is temporary; they look at it in change streams
+/// only.
 pub(super) fn resumable(error: Error, call: &Call) -> Error {
     if call.command.traits.kind == OperationKind::GetMore && is_resumable(error.code) {
         error.with_label(RESUMABLE_CHANGE_STREAM)

@@ -19,7 +19,7 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
         connections: limits.connections,
         drain_timeout: limits.drain_timeout,
     };
-    // Commands that wait for news end, so that their connections can.
+    // Ends commands that wait for changes, so that their connections can end.
     let shutdown = async {
         shutdown.await;
         service.stop();

@@ -46,12 +46,12 @@ use crate::service::operations::Operation;
 use crate::session::{InTransaction, SessionId, TxnNumber};
 use crate::wire::{Form, Request};
 
-/// The largest answer: what is around it in a message takes less than this.
+/// The largest answer: the rest of its message takes less than the difference.
 const REPLY_BYTES_MAX: usize = MESSAGE_BYTES - 1024;
 
 /// The outcome of a request.
 pub(crate) struct Answer {
-    /// None if nothing is to be said, not even an error.
+    /// None if the client gets no answer, not even an error.
     pub(crate) reply: Option<RawDocument>,
     /// Whether the connection ends here.
     pub(crate) close: bool,
@@ -132,11 +132,11 @@ fn sendable(reply: RawDocument) -> Result<RawDocument> {
 
 /// The outcome of a command.
 enum Outcome {
-    /// It did what it should; some fields stand beside its answer.
+    /// It succeeded; some fields stand beside its answer.
     Succeeds { reply: Reply, beside: Document },
-    /// It did not.
+    /// It failed.
     Fails(Error),
-    /// A fail point wants the connection to break.
+    /// A fail point breaks the connection.
     Hangs,
 }
 
@@ -146,7 +146,7 @@ impl From<Error> for Outcome {
     }
 }
 
-/// Figures of a command that has run.
+/// Records the figures of a command that has run.
 fn remember(call: &Call, duration: Duration, charge: Charge) {
     if call.command.traits.last_request == LastRequestStatistics::Recorded {
         let last = LastRequest { command: call.command.name, charge, duration };
@@ -232,7 +232,7 @@ fn admit(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// A command that is part of a transaction reads and writes there.
+/// Lets a command that is part of a transaction read and write there.
 fn enter_transaction(call: &mut Call) -> Result<()> {
     if let (Some(TxnNumber::Transaction { number, starts }), Some(session)) = (call.txn_number, &call.session)
         && matches!(call.command.transaction, InTransaction::Allowed | InTransaction::AllowedLater)
@@ -274,7 +274,7 @@ fn database(fields: Fields<'_>) -> Result<String> {
     }
 }
 
-/// Runs the command, unless a fail point has other plans.
+/// Runs the command, unless a fail point strikes.
 async fn run(call: &mut Call) -> Outcome {
     let began = Instant::now();
     let failure = fail_point(call);
@@ -340,8 +340,8 @@ fn retryable_failure(call: &Call) -> Option<RetryableFailure> {
     if strikes { call.service.fail_points.retryable_failure() } else { None }
 }
 
-/// Runs the command within its time, which counts from `began`, entered among those that run. Also what is to be said of its
-/// write concern.
+/// Runs the command within its time limit, which counts from `began`, and lists it among the running commands. Also returns
+/// the note on its write concern.
 async fn run_within_limits(call: &mut Call, began: Instant) -> Result<(Reply, Option<Document>)> {
     let fields = call.fields();
     write_concern::check_read(fields, may_read_snapshot(call))?;
@@ -373,7 +373,7 @@ async fn run_within_limits(call: &mut Call, began: Instant) -> Result<(Reply, Op
         Ok(_permit) => offload_future(call.bytes(), (call.command.run)(call)).await,
         Err(busy) => Err(busy),
     };
-    // A transaction fails with its first statement that does.
+    // A transaction ends with its first failed statement.
     if outcome.is_err() {
         call.abort_transaction();
     }

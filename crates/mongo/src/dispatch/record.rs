@@ -1,7 +1,7 @@
-//! What is noted of a command when it has ended: for the figures, and for the log of slow operations.
+//! Records a command that has ended: for the figures, and for the log of slow operations.
 //!
-//! The log never shows what commands that carry secrets were sent with: only fields of queries are looked at, and of these the
-//! shape alone unless the operator wants more.
+//! The log never shows secrets: it reads only fields of queries, and of these the shape alone unless the operator wants
+//! more.
 
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ pub(crate) struct CompletedCommand<'a> {
     pub(crate) charge: Charge,
     /// Why it failed, if it did.
     pub(crate) failed: Option<Code>,
-    /// None if the connection was to break.
+    /// None if a fail point broke the connection.
     pub(crate) reply: Option<&'a RawDocument>,
 }
 
 impl CompletedCommand<'_> {
-    /// Counts the command, and logs it if it took long. The time in which it only waited for news is not counted.
+    /// Counts the command, and logs it if it was slow. Time spent only waiting for changes does not count.
     pub(crate) fn record(&self) {
         let FrontEndMetrics { registry, front_end } = &self.call.service.metrics;
         let code = self.failed.or_else(|| self.first_write_error());
@@ -67,7 +67,7 @@ impl CompletedCommand<'_> {
 
     fn describe(&self, texts: Texts) -> SlowOperation {
         let call = self.call;
-        // What stands there need not be the name of a collection: it may be that of a user.
+        // The name there need not be a collection's: it may be a user's.
         let is_there = |name: &&str| call.engine.collection(&call.database, name).is_some();
         let work = call.executor.meter().work();
         SlowOperation {
@@ -84,7 +84,7 @@ impl CompletedCommand<'_> {
     }
 }
 
-/// Returns how many documents an answer has, or says to have changed.
+/// Returns how many documents an answer has, or reports as changed.
 fn returned(reply: &RawDocument) -> Option<u64> {
     if let Some(cursor) = reply.get("cursor").and_then(ValueRef::as_document) {
         let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
@@ -97,7 +97,7 @@ fn returned(reply: &RawDocument) -> Option<u64> {
     }
 }
 
-/// Returns what a command asks for.
+/// Returns the query of a command, for the log.
 fn query(call: &Call, texts: Texts) -> Option<String> {
     let mut text = String::new();
     match call.command.traits.query_log {
@@ -140,7 +140,7 @@ fn show(name: &str, value: ValueRef<'_>, texts: Texts, text: &mut String) {
     }
 }
 
-/// Names of fields and operators, and a question mark for each value.
+/// Writes the names of fields and operators, and a question mark for each value.
 fn shape(value: ValueRef<'_>, depth: usize, text: &mut String) {
     let (open, close) = match value {
         ValueRef::Document(_) => ('{', '}'),

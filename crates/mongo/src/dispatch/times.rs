@@ -11,9 +11,9 @@ use crate::service::Service;
 use crate::service::call::Call;
 use crate::service::command::Effect;
 
-/// `operationTime` and `$clusterTime`, where the profile has them. The first is that of the last write, which its event in a
-/// change stream has too. A read has the time behind the last commit when it began, what changes no document that behind the
-/// last commit now. Times that clients have seen move only the second.
+/// `operationTime` and `$clusterTime`, where the profile has them. The first is the time of the last write, which its event
+/// in a change stream has too. A read has the time behind the last commit when it began; a write that changes no document
+/// has the time behind the last commit now. Times that clients have seen move only the second.
 pub(super) fn times(service: &Service, call: Option<&Call>) -> Document {
     if !service.settings.profile.has_cluster_time() {
         return Document::new();

@@ -1,4 +1,4 @@
-//! A batch while it is being filled: what fits into one reply.
+//! A batch while it is being filled: the documents that fit into one reply.
 
 use bson::RawDocument;
 use mql::Code;
@@ -6,7 +6,7 @@ use mql::Code;
 use crate::protocol::error::{Error, Result};
 use crate::protocol::limits::{BATCH_BYTES, SHOWN_DOCUMENT_BYTES};
 
-/// Documents of one reply: as many as were asked for, and no more than it can carry. The first one always fits.
+/// Documents of one reply: as many as the client asked for, and no more than it can carry. The first one always fits.
 #[derive(Default)]
 pub(crate) struct BatchBuilder {
     pub(crate) documents: Vec<RawDocument>,

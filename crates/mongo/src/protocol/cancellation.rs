@@ -22,15 +22,15 @@ pub(crate) enum CancelReason {
 /// Stops a command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancellation {
-    /// What the work checks.
+    /// The flag that working code checks.
     pub(crate) flag: Arc<AtomicBool>,
     reason: Arc<AtomicU8>,
-    /// What waits instead of working.
+    /// Wakes code that waits.
     waiters: Arc<Notify>,
 }
 
 impl Cancellation {
-    /// Stops the command; the first reason counts.
+    /// Stops the command; the first reason is kept.
     pub(crate) fn cancel(&self, reason: CancelReason) {
         let _ = self.reason.compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire);
         self.flag.store(true, Ordering::Release);

@@ -1,15 +1,15 @@
 //! The logical clock behind `operationTime` and `$clusterTime`: seconds and a counter within the second.
 //!
-//! It follows the engine's time, never goes back, and every write gets a time of its own. Clients gossip the greatest time
-//! they have seen; one that lies a little ahead is taken over, so that a client which has a time from an earlier process
-//! never waits for it. One far ahead is not: no client must be able to use up the clock.
+//! It follows the engine's time, never goes back, and gives every write a time of its own. Clients gossip the greatest time
+//! they have seen; the clock takes over a time a little ahead, so that a client with a time from an earlier process never
+//! waits for it. It ignores a time far ahead: no client must be able to use up the clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bson::Timestamp;
 use storage::Time;
 
-/// How far ahead of the time a client's word may move the clock.
+/// How far ahead of the time a client may move the clock.
 const GOSSIP_AHEAD_SECONDS: u64 = 24 * 60 * 60;
 
 /// The clock of one process.
@@ -33,7 +33,7 @@ impl ClusterClock {
         unpack(next(last.unwrap_or_else(|last| last)))
     }
 
-    /// Takes over a time that a client has seen. False if it lies too far ahead to be believed.
+    /// Takes over a time that a client has seen. Returns false if it lies too far ahead.
     pub(crate) fn observe(&self, seen: Timestamp, now: Time) -> bool {
         if u64::from(seen.seconds) > now.seconds() + GOSSIP_AHEAD_SECONDS {
             return false;

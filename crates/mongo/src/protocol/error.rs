@@ -1,7 +1,7 @@
 //! The one map from errors to the wire: code, name, message, labels.
 //!
-//! The engine speaks of remedies, the language of codes; nothing else in this crate translates between the two. Wording
-//! that drivers, tools or their tests look for is MongoDB's; the rest is ours.
+//! The engine's errors say what the caller can do, those of the language have codes; nothing else in this crate translates
+//! between the two. Wording that drivers, tools or their tests look for is MongoDB's; the rest is ours.
 
 use bson::{Document, RawDocument, Value, ValueRef};
 use mql::Code;
@@ -12,18 +12,18 @@ use crate::protocol::reply::{Reply, list};
 /// A result with this crate's error.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// The transaction may be tried again as a whole.
+/// A driver may run the whole transaction again.
 pub(crate) const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
-/// The change stream may be opened again where it was.
+/// A driver may resume the change stream where it was.
 pub(crate) const RESUMABLE_CHANGE_STREAM: &str = "ResumableChangeStreamError";
 /// The server has too much to do.
 const SYSTEM_OVERLOADED: &str = "SystemOverloadedError";
-/// Nothing was done, and it may be tried again.
+/// Nothing was done, and a driver may try again.
 const RETRYABLE: &str = "RetryableError";
-/// The write may be tried again.
+/// A driver may send the write again.
 pub(crate) const RETRYABLE_WRITE: &str = "RetryableWriteError";
 
-/// The field of a command that says that items may expire at once by it, however many (T30).
+/// The field of a command that allows any number of items to expire at once by it (T30).
 pub(crate) const CONFIRM_EXPIRY: &str = "bolideConfirmExpiry";
 
 const WRITE_CONFLICT: &str = "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your \
@@ -57,7 +57,7 @@ impl Error {
         Error::new(Code::BAD_VALUE, message)
     }
 
-    /// Understood and deliberately not offered.
+    /// Returns the error for something that is known and not supported.
     pub(crate) fn not_supported(what: impl std::fmt::Display) -> Error {
         Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{what} is not supported"))
     }
@@ -91,7 +91,7 @@ impl Error {
         self
     }
 
-    /// Returns what an engine's error means for a collection: a taken key is said with the words that clients parse.
+    /// Returns the error of an engine's error on a collection: for a taken key, with the wording that clients parse.
     pub(crate) fn in_namespace(error: engine::Error, namespace: &str) -> Error {
         match error {
             engine::Error::DuplicateKey { index, pattern, value } => {
@@ -156,7 +156,8 @@ impl From<bson::Error> for Error {
     }
 }
 
-/// Applications look for `RetryAfterMs` in the text; drivers that know the labels wait and try again by themselves.
+/// Returns the error for a command beyond its rate. Applications look for `RetryAfterMs` in the text; drivers that know the
+/// labels wait and try again by themselves.
 fn throttled(retry_after_ms: u64) -> Error {
     let text = format!(
         "Error={}, RetryAfterMs={retry_after_ms}, Details='Request rate is large. The provisioned throughput is spent.'",
@@ -165,7 +166,7 @@ fn throttled(retry_after_ms: u64) -> Error {
     overloaded(Error::new(Code::TOO_MANY_REQUESTS, text), retry_after_ms)
 }
 
-/// Nothing was done. Drivers of any age try a command again that failed with this code, and newer ones wait before.
+/// Nothing was done. Drivers of any age try a command again that failed with this code; newer ones wait first.
 impl From<Busy> for Error {
     fn from(Busy { retry_after_ms }: Busy) -> Error {
         let text = format!(
@@ -176,7 +177,7 @@ impl From<Busy> for Error {
     }
 }
 
-/// With the labels and the field by which newer drivers know when to come back.
+/// Adds the labels and the field that tell newer drivers when to come back.
 fn overloaded(error: Error, retry_after_ms: u64) -> Error {
     error
         .with_label(SYSTEM_OVERLOADED)

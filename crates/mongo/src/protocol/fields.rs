@@ -1,7 +1,7 @@
 //! Typed access to the fields of a command, with the errors that clients know.
 //!
-//! Clients send the same number as int32, int64 or double, and a boolean as a number; all are accepted wherever the value
-//! is meant. A field that is null is as good as absent.
+//! Clients send the same number as int32, int64 or double, and a boolean as a number; all are accepted if the value fits. A
+//! field that is null counts as absent.
 
 use bson::{ArrayRef, DocumentRef, ValueRef};
 use engine::Consent;
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
-    /// Whether items may expire at once by what is asked for, however many (T30).
+    /// Whether the client allows any number of items to expire at once by this command (T30).
     pub(crate) fn consent(self) -> Result<Consent> {
         Ok(if self.is_set(CONFIRM_EXPIRY)? { Consent::Given } else { Consent::NotGiven })
     }
@@ -151,7 +151,7 @@ pub(crate) fn is_generic(name: &str) -> bool {
         )
 }
 
-/// Returns what a value means where a boolean is wanted.
+/// Returns the boolean that a value stands for.
 pub(crate) fn truth(value: ValueRef<'_>) -> Option<bool> {
     match value {
         ValueRef::Bool(value) => Some(value),
@@ -163,7 +163,7 @@ pub(crate) fn truth(value: ValueRef<'_>) -> Option<bool> {
     }
 }
 
-/// Returns what a value means where a whole number is wanted.
+/// Returns the whole number that a value stands for.
 pub(crate) fn whole(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Int32(value) => Some(value.into()),

@@ -1,7 +1,7 @@
 //! All limits of the front end for peers.
 //!
-//! A number here is a promise: nothing a client sends is buffered, unpacked or waited for beyond it. Those that clients know
-//! by name are in the answer of `hello`.
+//! The server buffers, unpacks or waits for nothing beyond these limits. Those that clients know by name are in the answer
+//! of `hello`.
 
 use std::time::Duration;
 
@@ -44,23 +44,23 @@ pub const READ_PAUSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A whole message, however steadily it trickles.
 pub const MESSAGE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// How long a peer may leave a reply unread before it loses its place.
+/// How long a peer may leave a reply unread before its connection ends.
 pub const WRITE_PAUSE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How long a shutdown waits for commands in flight.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Messages up to this size are not counted among the large ones, which wait for room once so much of them has come.
+/// Messages up to this size are not counted among the large ones, which wait for memory once so much of them has come.
 pub const SMALL_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// How long the answer to a wrong password waits, twice as long for each further one on the same connection.
+/// How long the answer to a wrong password is delayed, twice as long for each further one on the same connection.
 pub const WRONG_PROOF_PAUSE: Duration = Duration::from_secs(1);
 
-/// Wrong passwords on one connection; with the last of them it ends.
+/// The number of wrong passwords that ends a connection.
 pub const WRONG_PROOFS: u32 = 3;
 
-/// Replies of this size and larger are refused where there is no room to hold them; smaller ones are bounded by the number of
-/// connections.
+/// Replies of this size and larger are refused where there is no memory to hold them; smaller ones are bounded by the
+/// number of connections.
 pub const COUNTED_REPLY_BYTES: usize = 16 * 1024;
 
 /// Sessions remembered at once.
@@ -72,11 +72,11 @@ pub const SESSION_MINUTES: u32 = 30;
 /// Cursors open at once, all clients together; one user holds at most three quarters of what others leave (see `shares`).
 pub const CURSORS: usize = 10_000;
 
-/// How long a cursor rests before it is closed (`cursorTimeoutMillis` at the start).
+/// How long a cursor may be idle before it is closed (`cursorTimeoutMillis` at the start).
 pub const CURSOR_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Bytes that rest in cursors and open transactions between two requests, all clients together; one user holds at most three
-/// quarters of what others leave. What stages have moved to disk does not count.
+/// Bytes that idle cursors and open transactions hold, all clients together; one user holds at most three quarters of what
+/// others leave. What stages have moved to disk does not count.
 pub const IDLE_BYTES: usize = 256 * 1024 * 1024;
 
 /// What a cursor or an open transaction counts for beside what it holds.
@@ -92,14 +92,14 @@ pub const TRANSACTIONS: usize = 1000;
 /// How long a transaction may last (`transactionLifetimeLimitSeconds` at the start).
 pub const TRANSACTION_LIFETIME: Duration = Duration::from_mins(1);
 
-/// Writes that wait for open transactions at once. Each keeps its place among the statements that run, so where fewer than twice
-/// as many may run, half of those.
+/// Writes that wait for open transactions at once. Each keeps its permit to run, so where fewer than twice as many
+/// statements may run, half of those.
 pub const WAITING_WRITES: usize = 32;
 
 /// The window that zstd may ask for; drivers compress at levels that need a fraction of it.
 pub const ZSTD_WINDOW_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The bounds a deployment or a test may want to set otherwise; the rest is fixed.
+/// The bounds that a deployment or a test may set; the rest is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// See [`CONNECTIONS`].

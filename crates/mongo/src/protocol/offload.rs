@@ -1,7 +1,7 @@
-//! Long work, moved away from the worker threads that serve all connections.
+//! Runs long work away from the worker threads that serve all connections.
 //!
 //! A worker that computes serves no other connection meanwhile. While work is offloaded, the worker's other tasks move to
-//! another thread. That costs some microseconds, so small things stay where they are.
+//! another thread. That costs some microseconds, so short work stays where it is.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

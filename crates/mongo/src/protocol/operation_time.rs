@@ -5,8 +5,8 @@
 //!   32 bits   | 10 bits                   | 19 bits              | 1 bit                                  |
 //! ```
 //!
-//! A read is given the time behind the last commit that it can have seen, so that a stream which starts there tells what
-//! came later and nothing twice. Only the last bits of a commit's number fit: they tell the commits of one millisecond apart.
+//! A read gets the time behind the last commit that it can have seen, so that a stream which starts there shows every later
+//! change and nothing twice. Only the last bits of a commit's number fit: they tell the commits of one millisecond apart.
 
 use bson::Timestamp;
 use engine::Position;
@@ -20,7 +20,7 @@ pub(crate) fn cluster_time(position: Position) -> Timestamp {
     stamp(position.time(), position.commit() << 1)
 }
 
-/// Returns the time behind the last commit, as a reader sees it that begins now. `now` must have been asked for before the commit.
+/// Returns the time behind the last commit, for a reader that begins now. The caller must ask for `now` before the commit.
 pub(crate) fn behind(now: Time, last_commit: u64) -> Timestamp {
     stamp(now, last_commit << 1 | 1)
 }
@@ -41,7 +41,7 @@ fn stamp(time: Time, order: u64) -> Timestamp {
     }
 }
 
-/// Returns the millisecond of a time: of one that was given here, or of any other, whose counter is small.
+/// Returns the millisecond of a time: of one that this module has made, or of any other, whose counter is small.
 pub(crate) fn time_of(timestamp: Timestamp) -> Time {
     let millis = u64::from(timestamp.increment >> ORDER_BITS).min(999);
     Time::from_millis(u64::from(timestamp.seconds) * 1000 + millis)

@@ -15,7 +15,8 @@ pub(crate) fn number() -> u64 {
     u64::from_le_bytes(bytes())
 }
 
-/// Returns a seed for what only looks random: `$rand` and `$sample`. The operating system is asked once for all of them.
+/// Returns a seed for what only looks random: `$rand` and `$sample`. The process asks the operating system once for all of
+/// them.
 pub(crate) fn seed() -> u64 {
     static FIRST: LazyLock<u64> = LazyLock::new(number);
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -5,7 +5,7 @@ use bson::{Document, DocumentRef, Value, ValueRef};
 /// Fields that hold a secret, wherever they stand.
 const SECRET: [&str; 3] = ["pwd", "payload", "speculativeAuthenticate"];
 
-/// What every command has and that says nothing about it.
+/// Fields that every command has and that tell nothing about it.
 const SAME: [&str; 1] = ["$clusterTime"];
 
 /// How many items of a list are shown.
@@ -14,7 +14,7 @@ const ITEMS_MAX: usize = 10;
 /// How deep documents are shown.
 const DEPTH_MAX: usize = 10;
 
-/// Returns the command, to be shown.
+/// Returns the command without its secrets.
 pub(crate) fn redacted(body: DocumentRef<'_>) -> Document {
     let shown = body.iter().filter(|(name, _)| !SAME.contains(name));
     shown.map(|(name, value)| (name, field(name, value, 0))).collect()

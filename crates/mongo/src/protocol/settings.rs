@@ -19,7 +19,7 @@ pub enum Profile {
     },
     /// One server for itself.
     Standalone,
-    /// A router of a sharded cluster: no list of hosts, so it is at home behind mapped ports.
+    /// A router of a sharded cluster: it has no list of hosts, so it also works behind mapped ports.
     Sharded,
 }
 
@@ -35,8 +35,8 @@ impl Profile {
 pub enum Authentication {
     /// All clients must.
     Required,
-    /// Every client that can connect may do everything, as long as the primary key is the one of the start, which is taken to
-    /// be known to all. Clients may authenticate.
+    /// Every client that can connect may do everything, as long as the primary key is the one of the start, which counts as
+    /// public. Clients may authenticate.
     Optional,
 }
 
@@ -66,7 +66,7 @@ pub struct Host {
     pub used_bytes: fn() -> (u64, u64),
 }
 
-/// Everything a front end needs to know besides its engine.
+/// All settings of a front end besides its engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What the server says it is.
@@ -87,7 +87,7 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// Bounds on peers.
     pub limits: Limits,
-    /// Where sorts and groups keep what exceeds their memory; without one they are refused then.
+    /// Where sorts and groups keep what exceeds their memory; without it they fail at that point.
     pub scratch: Option<Arc<dyn Scratch>>,
     /// How much is done at once, together with the other front ends.
     pub admission: Arc<Admission>,

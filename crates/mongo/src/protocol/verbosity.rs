@@ -16,7 +16,7 @@ pub(crate) enum Verbosity {
 }
 
 impl Verbosity {
-    /// Reads it; the most if nothing is said.
+    /// Reads it; the most verbose if absent.
     pub(crate) fn parse(text: Option<&str>) -> Result<Verbosity> {
         match text {
             Some("queryPlanner") => Ok(Verbosity::Planner),

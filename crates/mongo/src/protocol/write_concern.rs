@@ -1,7 +1,7 @@
 //! `writeConcern` and `readConcern`, as one server that always syncs before it acknowledges can honour them.
 //!
-//! A write is durable when it is acknowledged, so every concern that one server can meet is met. One that needs other
-//! servers does not keep the write from happening; the reply says so beside the result, as replica sets do.
+//! A write is durable when it is acknowledged, so the server meets every concern that one server can meet. A concern that
+//! needs other servers does not prevent the write; the reply notes it beside the result, as replica sets do.
 
 use bson::{Document, ValueRef};
 use mql::Code;
@@ -13,7 +13,7 @@ use crate::protocol::settings::Profile;
 /// The most servers a set can have, and so the largest `w`.
 const SERVERS_MAX: i64 = 50;
 
-/// Returns what is to be said about a write concern that cannot be met.
+/// Returns the note on a write concern that cannot be met.
 pub(crate) fn unmet(fields: Fields<'_>, profile: &Profile) -> Result<Option<Document>> {
     let Some(concern) = fields.document("writeConcern")? else { return Ok(None) };
     let concern = Fields::new("writeConcern", concern);

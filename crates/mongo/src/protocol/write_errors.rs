@@ -7,8 +7,8 @@ use mql::Code;
 
 use crate::protocol::error::Error;
 
-/// How much is said of all failures of a command together, in bytes: a reply has an end, and a hundred thousand statements may
-/// fail. Of those beyond only the code is reported, as by MongoDB.
+/// How many bytes of messages all failures of a command have together: a reply is bounded, and a hundred thousand
+/// statements may fail. Failures beyond report only the code, as in MongoDB.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The failures of one command, by the position of their statement.
@@ -18,14 +18,14 @@ pub(crate) struct WriteErrors {
     text_budget: TextBudget,
 }
 
-/// What may still be said of failures.
+/// The bytes of messages that are left for failures.
 #[derive(Debug, Default)]
 pub(crate) struct TextBudget {
     used_bytes: usize,
 }
 
-/// How much the details of refused documents take in one command. Beyond the bound on all failures nothing is explained: it
-/// would not be reported.
+/// The bytes that details of refused documents may take in one command. Beyond the bound on all failures nothing is
+/// explained: it would not be reported.
 #[derive(Debug, Default)]
 pub(crate) struct DetailBudget {
     used_bytes: AtomicUsize,
@@ -44,7 +44,7 @@ impl DetailBudget {
 }
 
 impl TextBudget {
-    /// Returns the failure as it is reported: without a message if the budget is spent.
+    /// Returns the failure to report: without a message if the budget is spent.
     pub(crate) fn fit(&mut self, mut error: Error) -> Error {
         if self.used_bytes < TEXT_BYTES_MAX {
             let bytes = error.message.len() + RawDocument::from_document(&error.extra).as_bytes().len();
@@ -81,7 +81,7 @@ impl WriteErrors {
         self
     }
 
-    /// Adds the failures to a reply. An empty list must not be there: one driver cannot read it.
+    /// Adds the failures to a reply. An empty list must be absent: one driver cannot read it.
     pub(crate) fn add_to(self, reply: &mut Document) {
         if !self.all.is_empty() {
             let entries = self.all.into_iter().map(|(index, error)| Value::Document(entry(index, &error)));
@@ -98,13 +98,13 @@ fn entry(index: usize, error: &Error) -> Document {
     entry.with("errmsg", error.message.as_str())
 }
 
-/// Whether the first statement was refused for its rate: then the command is, which drivers know how to repeat.
+/// Whether the first statement was refused for its rate: then the whole command is, which drivers know how to repeat.
 pub(crate) fn is_throttled(error: &Error, done: usize, failures: &WriteErrors) -> bool {
     error.code == Code::TOO_MANY_REQUESTS && done == 0 && failures.is_empty()
 }
 
-/// Whether an error ends the whole command rather than one statement: what has nothing to do with the statement does, and in a
-/// transaction also what the client answers by running the whole transaction again.
+/// Whether an error ends the whole command rather than one statement: errors that do not depend on the statement do, and in
+/// a transaction also those after which the client runs the whole transaction again.
 pub(crate) fn is_fatal(error: &Error, in_transaction: bool) -> bool {
     in_transaction && error.code == Code::WRITE_CONFLICT
         || matches!(

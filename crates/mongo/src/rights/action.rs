@@ -2,7 +2,7 @@
 
 macro_rules! actions {
     ($($action:ident $name:literal,)*) => {
-        /// Something that a role may allow. Only what some command of this front end needs has a name here.
+        /// Something that a role may allow. Only actions that a command of this front end needs have a name here.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub(crate) enum Action {
             $($action,)*

@@ -1,8 +1,8 @@
 //! The built-in roles: what each permits, and where. One table, and one function that answers from it.
 //!
-//! The table has MongoDB's own roles with those of their actions that some command here needs; what such a role allows there and
-//! nothing here does has no row. A role of a database reaches over that database; a role of `admin` over what its row names.
-//! No role reaches the collection of users: no command shows or changes it as it is stored.
+//! The table has MongoDB's own roles with the actions that some command here needs; it has no row for an action that
+//! nothing here does. A role of a database reaches over that database; a role of `admin` over what its row names. No role
+//! reaches the collection of users: no command shows or changes it as it is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ const READ: &[Action] = &[
     Action::ListIndexes,
 ];
 
-/// What writing adds to reading.
+/// The actions of writers beside those of readers.
 const WRITE: &[Action] = &[
     Action::CreateCollection,
     Action::CreateIndex,
@@ -89,7 +89,7 @@ const ADMINISTER_USERS: &[Action] = &[
     Action::ViewUser,
 ];
 
-/// What a monitor sees of databases.
+/// The actions by which a monitor sees databases.
 const FIGURES: &[Action] = &[Action::CollStats, Action::DbStats, Action::IndexStats];
 
 const MONITOR: &[Action] = &[
@@ -299,7 +299,7 @@ pub(crate) fn privileges(roles: &[Role]) -> Vec<Document> {
 /// Shows every grant of these roles, those of the roles that they include too, and the database of the role it is from.
 fn visit<'a>(roles: &'a [Role], show: &mut impl FnMut(Reach, &'a str, &'static [Action])) {
     for role in roles {
-        // No user has a role of `admin` in another database.
+        // No user has a role in a database where it does not exist.
         if names(&role.database).any(|name| name == role.name) {
             visit_one(&role.name, &role.database, show);
         }

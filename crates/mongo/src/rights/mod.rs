@@ -75,7 +75,7 @@ impl Rights {
         }
     }
 
-    /// Whether there is anything to do in a database.
+    /// Whether the client may do anything in a database.
     pub(crate) fn reach(&self, database: &str) -> bool {
         match self {
             Rights::Everything => true,

@@ -60,7 +60,7 @@ impl Call {
         Fields::new(self.command.name, self.body.view())
     }
 
-    /// Another command, for the same client at the same moment: what `explain` is asked about.
+    /// Returns a call of another command, for the same client at the same moment: the command that `explain` explains.
     pub(crate) fn about(&self, command: &'static Command, body: RawDocument) -> Call {
         Call {
             engine: Arc::clone(&self.engine),
@@ -144,7 +144,7 @@ impl Call {
         Ok(Some(documents))
     }
 
-    /// Returns the documents of such an array, without copying them; what is none is left out.
+    /// Returns the documents of such an array, without copying them; other values are left out.
     pub(crate) fn each_document(&self, name: &str) -> impl Iterator<Item = DocumentRef<'_>> {
         let beside = self.sequences.iter().find(|sequence| sequence.name == name);
         let within = match beside {
@@ -169,14 +169,14 @@ impl Call {
         self.body.as_bytes().len() + documents.map(|document| document.as_bytes().len()).sum::<usize>()
     }
 
-    /// Returns the world as evaluation sees it during this command, without a place for scratch files.
+    /// Returns the evaluation context of this command, without scratch files.
     pub(crate) fn context(&self) -> mql::Context {
         let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);
         mql::Context::new(millis, self.timestamp, random::seed(), Arc::clone(&self.cancellation.flag))
             .with_stage_bytes_max(self.service.settings.limits.stage_bytes)
     }
 
-    /// Whose a cursor is that this command opens.
+    /// Returns the owner of a cursor that this command opens.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
             session: self.session.as_ref().map(|session| session.id.clone()),
@@ -222,17 +222,17 @@ impl Call {
         }
     }
 
-    /// Ends the transaction that the command is part of, if it is: a statement of it has failed.
+    /// Ends the transaction that the command is part of, if any: a statement of it has failed.
     pub(crate) fn abort_transaction(&self) {
         if self.executor.is_transaction()
             && let Some((session, number)) = self.transaction()
         {
-            // One that has ended meanwhile needs no end.
+            // It may have ended meanwhile.
             let _ = self.service.transactions.abort(session, number);
         }
     }
 
-    /// Returns the time limit, unless a fail point has other plans.
+    /// Returns the time limit, unless a fail point overrides it.
     pub(crate) fn limited(&self, limit: Duration) -> Result<Option<Duration>> {
         if self.service.settings.test_commands {
             if self.service.fail_points.strikes(Name::MaxTimeAlwaysTimeOut) {
@@ -257,7 +257,7 @@ pub(crate) fn check_database(name: &str) -> Result<&str> {
     let wrong = name.is_empty()
         || name.len() > 63
         || name.chars().any(|sign| matches!(sign, '/' | '\\' | '.' | '"' | '$' | ' ' | '\0'));
-    // External references of sessions and cursors live under this name in requests of some tools.
+    // Some tools name external references of sessions and cursors so.
     if wrong && name != "$external" {
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid database name: '{name}'")));
     }

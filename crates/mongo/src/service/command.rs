@@ -57,7 +57,7 @@ pub(crate) enum Effect {
     Writes,
 }
 
-/// Which of its runs the audit log has. Refusals of every command are in it besides.
+/// Which runs of a command the audit log records. It also records refusals of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audit {
     /// All: it changes something other than documents.
@@ -175,14 +175,15 @@ pub(crate) struct Traits {
     pub(crate) op_query: OpQuery,
     pub(crate) outside_api: OutsideApi,
     pub(crate) query_log: QueryLog,
-    /// The queue in which it waits until it may begin; none if it need not wait, or knows itself when it has to.
+    /// The queue in which the command waits until it may begin; none if it need not wait, or if the handler decides when it
+    /// must.
     pub(crate) queue: Option<Work>,
     pub(crate) snapshot_read: SnapshotRead,
     pub(crate) time_limit: TimeLimit,
 }
 
 impl Traits {
-    /// Those of a command about which there is nothing particular.
+    /// The columns of a command with nothing particular.
     pub(crate) const USUAL: Traits = Traits {
         audit_details: AuditDetails::Nothing,
         availability: Availability::Always,

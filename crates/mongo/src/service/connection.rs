@@ -1,4 +1,4 @@
-//! What the server knows of a connection: its addresses, what the client has said about itself, its identity.
+//! What the server knows of a connection: its addresses, the client's description of itself, its identity.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -40,7 +40,7 @@ impl FrontEndMetrics {
     }
 }
 
-/// Returns what the number of an error means.
+/// Returns the outcome that an error code counts as.
 pub(crate) fn outcome(code: Code) -> Outcome {
     match code {
         Code::AUTHENTICATION_FAILED => Outcome::Unauthorized,

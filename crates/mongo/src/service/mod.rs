@@ -146,7 +146,7 @@ impl Service {
                 let holder = self.settings.account.keys.authenticate(holder.key.reveal());
                 Ok(holder.map_or(Rights::Nothing, |holder| Rights::of_key(holder.right())))
             }
-            // One of the same name that was made later is another user.
+            // A user of the same name that was made later is another user.
             Principal::User(id) => {
                 let user = self.users().find(&identity.user, &identity.database)?;
                 let user = user.filter(|user| user.id == id);
@@ -155,8 +155,8 @@ impl Service {
         }
     }
 
-    /// The shutdown begins: commands in flight come to their end, and what only waits ends at once. No open transaction can
-    /// be committed any more, and writes may wait for its end.
+    /// Begins the shutdown: running commands finish, and commands that only wait end at once. No open transaction can
+    /// commit any more, and writes that wait for one may wait for its end.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.transactions.end_all();
@@ -190,8 +190,9 @@ impl Service {
         Ok(session)
     }
 
-    /// Ends the largest of what a user has idle, as long as the user holds more bytes than its share; a transaction counts with
-    /// its cursors and ends with them. What is in use is left alone: it is looked at again when its request has ended.
+    /// Ends the largest idle cursors and transactions of a user, as long as the user holds more bytes than its share; a
+    /// transaction counts with its cursors and ends with them. Those in use are left alone, and checked again when their
+    /// request has ended.
     pub(crate) fn make_room(&self, user: &UserDigest) {
         while !self.shares.grant(user) {
             let cursor = self.cursors.largest_idle(user);
@@ -208,7 +209,7 @@ impl Service {
         }
     }
 
-    /// Returns how long a cursor rests before it is closed.
+    /// Returns how long a cursor may be idle before it is closed.
     pub(crate) fn cursor_idle(&self) -> Duration {
         Duration::from_millis(self.parameters.get(CURSOR_TIMEOUT).unsigned_abs())
     }

@@ -51,7 +51,7 @@ impl Operations {
         self.running.lock().1.values().cloned().collect()
     }
 
-    /// Stops those that are meant.
+    /// Stops the commands that `which` selects.
     pub(crate) fn stop(&self, which: impl Fn(&Operation) -> bool, why: CancelReason) {
         for operation in self.list().iter().filter(|operation| which(operation)) {
             operation.cancellation.cancel(why);

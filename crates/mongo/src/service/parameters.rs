@@ -1,7 +1,7 @@
 //! Parameters: what `getParameter` shows and `setParameter` changes while the server runs.
 //!
-//! Few of them do anything. Those that do are read where they matter; the others are there because tools and test suites
-//! set them, and are kept as they were set.
+//! Few of them do anything. Those that do are read where they matter; the others exist because tools and test suites set
+//! them, and keep the value that was set.
 
 use std::collections::BTreeMap;
 
@@ -41,15 +41,15 @@ const KEPT: [(&str, Kind, i64); 12] = [
     ("wiredTigerConcurrentReadTransactions", Kind::Number { least: 1, most: i32::MAX as i64 }, 128),
 ];
 
-/// What a stage may keep, as the operator has set it; setting it here does nothing.
+/// The memory of a stage, as the operator has set it; setting it here does nothing.
 const SORT_MEMORY: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
-/// How long a cursor rests before it is closed.
+/// How long a cursor may be idle before it is closed.
 pub(crate) const CURSOR_TIMEOUT: &str = "cursorTimeoutMillis";
 /// How long a transaction may last.
 pub(crate) const TRANSACTION_LIFETIME: &str = "transactionLifetimeLimitSeconds";
-/// Whether what has expired is removed. It is invisible either way.
+/// Whether expired documents are removed. They are invisible either way.
 const TTL_ENABLED: &str = "ttlMonitorEnabled";
-/// What a pass lasts, for figures; removal itself begins when something is due.
+/// The length of a pass, for figures; removal itself begins when something is due.
 const TTL_SLEEP: &str = "ttlMonitorSleepSecs";
 
 /// The parameters of one process.
@@ -83,7 +83,8 @@ impl Parameters {
         self.kept.lock().get(name).copied().unwrap_or(0)
     }
 
-    /// Returns how many passes the purge has made: it looks whenever something is due, and so at least once in every span.
+    /// Returns how many passes the purge has made: it runs whenever something is due, and so counts at least one in every
+    /// span.
     pub(crate) fn passes(&self, paused: bool) -> u64 {
         let sleep = self.get(TTL_SLEEP).max(1) as u64;
         let mut passes = self.passes.lock();
@@ -119,7 +120,7 @@ impl Service {
         })
     }
 
-    /// Sets a parameter; what it was.
+    /// Sets a parameter; returns the previous value.
     pub(crate) fn set_parameter(&self, name: &str, value: ValueRef<'_>) -> Result<Value> {
         let was = self.parameter(name).ok_or_else(|| {
             let text =
@@ -144,7 +145,7 @@ impl Service {
         };
         let number = number.ok_or_else(wrong)?;
         if *name == TTL_SLEEP {
-            // What has passed until now was measured by the old span.
+            // The time until now counts by the old span.
             self.parameters.passes(self.engine.purge_status().paused);
         }
         self.parameters.kept.lock().insert(name, number);

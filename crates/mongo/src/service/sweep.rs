@@ -1,9 +1,10 @@
-//! The background step of the front end: closes what has outlived its time, whether or not another command ever arrives.
+//! The background step of the front end: closes what has exceeded its lifetime, whether or not another command ever
+//! arrives.
 //!
-//! Cursors that rest, transactions that go on for too long and sessions that are not used any more hold memory; a transaction
-//! also holds a snapshot, and with it the bytes of everything removed since (T24). [`Service::sweep`] is bounded and returns
-//! when it is next due; [`Service::sweep_due`] waits for that time, or for something that becomes due earlier. The loop that
-//! joins the two is the server's.
+//! Idle cursors, transactions that last too long and unused sessions hold memory; a transaction also holds a snapshot, and
+//! with it the bytes of everything removed since (T24). [`Service::sweep`] is bounded and returns when it is next due;
+//! [`Service::sweep_due`] waits for that time, or for something that becomes due earlier. The loop that joins the two is
+//! the server's.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(crate) struct SweepTimer {
 }
 
 impl SweepTimer {
-    /// Something is due at `due`: wakes the waiting step if it would come later.
+    /// Notes that something is due at `due`: wakes the waiting step if it would come later.
     pub(crate) fn set(&self, due: Instant) {
         let mut next = self.next.lock();
         if next.is_none_or(|next| due < next) {
@@ -42,8 +43,8 @@ impl SweepTimer {
         }
     }
 
-    /// Runs a step, which begins without anything being due: what becomes due meanwhile is set again. If the step panics, it
-    /// is due again at `retry`, as whatever it did not come to still waits for it.
+    /// Runs a step, which begins with nothing due: what becomes due meanwhile is set again. If the step panics, it is due
+    /// again at `retry`, since the rest of its work still waits.
     fn during<T>(&self, retry: Instant, step: impl FnOnce() -> T) -> T {
         struct Retry<'a>(&'a SweepTimer, Instant);
         impl Drop for Retry<'_> {
@@ -74,8 +75,8 @@ impl SweepTimer {
 }
 
 impl Service {
-    /// Closes cursors, aborts transactions and ends sessions that have outlived their time at `now`. Returns when the next of
-    /// them is due; none if there is nothing that could become due. One step is bounded: what is left is due at once.
+    /// Closes cursors, aborts transactions and ends sessions that have exceeded their lifetime at `now`. Returns when the
+    /// next of them is due; none if nothing can become due. One step is bounded: the rest is due at once.
     pub fn sweep(&self, now: Instant) -> Option<Instant> {
         self.sweep_timer.during(now + RETRY_PAUSE, || self.sweep_step(now))
     }

@@ -36,11 +36,11 @@ pub(crate) struct Cursor {
     pub(crate) keep: bool,
     /// The transaction it was opened in.
     pub(crate) transaction: Option<i64>,
-    /// What is left of the `maxTimeMS` of the command that opened it. The time between two requests does not count.
+    /// The rest of the `maxTimeMS` of the command that opened it. The time between two requests does not count.
     pub(crate) time_left: Option<Duration>,
-    /// What its owner needs to continue it: what opening it needed.
+    /// The privileges that its owner needs to continue it: those that opening it needed.
     pub(crate) needs: Arc<[Privilege]>,
-    /// How many bytes the command counts for that opened it.
+    /// How many bytes the command that opened it counts for.
     pub(crate) command_bytes: usize,
 }
 
@@ -81,7 +81,7 @@ enum Slot {
     },
 }
 
-/// How many cursors are remembered that were closed to free memory: their clients learn why.
+/// How many cursors closed to free memory are remembered, so that their clients learn why.
 const EVICTED_MAX: usize = 1024;
 
 /// All cursors.
@@ -279,7 +279,7 @@ impl Cursors {
         let due = |slot: &Slot| match slot {
             Slot::Resting { cursor, .. } if cursor.keep => None,
             Slot::Resting { since, .. } => Some(*since + idle),
-            // It comes back at the earliest now.
+            // It is put back now at the earliest.
             Slot::InUse { .. } => Some(now + idle),
         };
         SweepResult { expired, next_due: slots.values().filter_map(due).min() }
@@ -308,7 +308,7 @@ impl Drop for TransactionCursors {
     }
 }
 
-/// Returns the error for one cursor too many. It ends the transaction of the cursor, which the client then retries.
+/// Returns the error for one cursor too many. It ends the cursor's transaction, which the client then retries.
 fn refused(refusal: Refusal, in_transaction: bool) -> Error {
     let text = match refusal {
         Refusal::All(most) => format!("{most} cursors are open already"),

@@ -105,11 +105,11 @@ impl Sessions {
         known.extract_if(|id, _| which(id)).map(|(_, session)| session).collect()
     }
 
-    /// Forgets sessions that have outlived their time, at most so many.
+    /// Forgets sessions that have exceeded their lifetime, at most so many.
     pub(crate) fn sweep(&self, now: Instant, most: usize) -> SweepResult<Arc<Session>> {
         let mut known = self.known.lock();
         let expired = expired(&mut known, now, most);
-        // One that a command uses is not over before the command is.
+        // A session in use ends no earlier than its command.
         let due = |session: &Arc<Session>| {
             let used = if is_in_use(session) { now } else { *session.used.lock() };
             used + SESSION_LIFETIME
@@ -118,7 +118,7 @@ impl Sessions {
         SweepResult { expired, next_due }
     }
 
-    /// Returns which there are.
+    /// Returns the ids of all.
     pub(crate) fn list(&self) -> Vec<SessionId> {
         self.known.lock().keys().cloned().collect()
     }
@@ -129,7 +129,7 @@ impl Sessions {
     }
 }
 
-/// Takes out sessions that have outlived their time and that no command uses, at most so many.
+/// Takes out sessions that have exceeded their lifetime and that no command uses, at most so many.
 fn expired(known: &mut HashMap<SessionId, Arc<Session>>, now: Instant, most: usize) -> Vec<Arc<Session>> {
     let is_expired = |session: &Arc<Session>| {
         let unused = now.saturating_duration_since(*session.used.lock());
@@ -165,7 +165,7 @@ pub(crate) enum InTransaction {
     Ends,
 }
 
-/// Which of a session's numbered statements a command is.
+/// The numbered statement of a session that a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TxnNumber {
     /// A write that the client may retry, and that must happen once.
@@ -183,7 +183,7 @@ pub(crate) enum TxnNumber {
 }
 
 impl TxnNumber {
-    /// Reads `txnNumber` and what goes with it; the fields are those of a command that is `command` in a transaction.
+    /// Reads `txnNumber` and the fields beside it; `command` is the role of the command in a transaction.
     pub(crate) fn parse(
         fields: Fields<'_>,
         command: InTransaction,

@@ -1,18 +1,18 @@
-//! What users hold between two requests: cursors, transactions, and the memory that rests in both.
+//! What users hold between two requests: cursors, transactions, and the memory of both.
 //!
-//! Admission control does not bound it, since nothing runs. Of each there is only so much for all users together, and one rule
-//! shares it: **a user holds at most three quarters of what the others leave.**
+//! Admission control does not bound these, since nothing runs. Each is limited for all users together, and one rule shares
+//! it: **a user holds at most three quarters of what the others leave.**
 //!
 //! ```text
 //!   of 10,000 cursors    alone 7,500    a second user beside it 1,875    a third 469    a fourth 117 ...
 //! ```
 //!
-//! So a user that takes all it can leaves something to the next one, whichever comes first, and a server with one user loses no
-//! more than a quarter. Nothing is taken away because of others: a share only bounds what is added.
+//! So a user that takes all it can leaves something to the next one, whichever comes first, and a server with one user
+//! loses no more than a quarter. No user loses anything because of others: a share only bounds what is added.
 //!
-//! Numbers are refused beyond a share. Bytes cannot be, as they are known only when a request has ended: then the largest of what
-//! the same user has idle is ended (`Service::make_room`). Until that has brought the user within its share, what it holds in
-//! excess takes nothing from the shares of others: they see the bytes that were *granted*.
+//! The number of cursors and transactions is refused beyond a share. Bytes cannot be, as they are known only when a request
+//! has ended: then the server ends the largest idle one of the same user (`Service::make_room`). Until that has brought the
+//! user within its share, its excess takes nothing from the shares of others: they see the bytes that were *granted*.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct Amounts {
     cursors: usize,
     transactions: usize,
     bytes: usize,
-    /// The bytes of which others leave a share: what was held when that was last found to be within the share, or less.
+    /// The bytes that reduce the shares of others: those held when that was last within the share, or fewer.
     granted: usize,
 }
 
@@ -91,7 +91,7 @@ impl Shares {
         Arc::new(Shares { most, held: Mutex::default(), ended: Counter::default() })
     }
 
-    /// Counts one more for a user, for as long as what this returns lives.
+    /// Counts one more for a user, until the returned value is dropped.
     pub(crate) fn hold(self: &Arc<Self>, what: HeldKind, user: UserDigest) -> Result<Share, Refusal> {
         let mut held = self.held.lock();
         let (most, all) = (*{ self.most }.of(what), *held.all.of(what));
@@ -131,7 +131,7 @@ impl Shares {
 }
 
 impl Totals {
-    /// Replaces bytes that a user holds by others. More are yet to be granted; fewer are given back at once.
+    /// Replaces bytes that a user holds by others. Additional bytes have yet to be granted; fewer are given back at once.
     fn set_bytes(&mut self, user: &UserDigest, from: usize, to: usize) {
         self.all.bytes = self.all.bytes - from + to;
         let own = self.by_user.entry(*user).or_default();

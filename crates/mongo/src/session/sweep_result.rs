@@ -1,11 +1,11 @@
-//! What a step of the background leaves of one kind of entry.
+//! The result of a background step for one kind of entry.
 
 use tokio::time::Instant;
 
-/// What one kind of entry is left with after a step.
+/// The result of a step for one kind of entry.
 pub(crate) struct SweepResult<T> {
-    /// What has outlived its time. Dropped by the caller, outside of all locks.
+    /// The entries that have exceeded their lifetime. The caller drops them, outside of all locks.
     pub(crate) expired: Vec<T>,
-    /// When the next of those that are left is due.
+    /// When the next of the remaining entries is due.
     pub(crate) next_due: Option<Instant>,
 }

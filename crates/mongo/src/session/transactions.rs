@@ -33,7 +33,7 @@ struct Transaction {
     state: State,
     /// When it is too old to go on.
     until: Instant,
-    /// Held by the command that commits it: one that asks again meanwhile waits for the outcome.
+    /// Held by the command that commits it: a second commit meanwhile waits for the outcome.
     commit: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum State {
     Evicted,
 }
 
-/// A transaction that was ended: its session, its number, and what goes with it.
+/// A transaction that was ended: its session, its number, and what it held.
 pub(crate) type Ended = (SessionId, i64, State);
 
 /// What `commitTransaction` finds.
@@ -70,7 +70,7 @@ impl Transactions {
         }
     }
 
-    /// Where a command reads and writes that is part of a transaction; begun if the command is its first.
+    /// Returns the executor of a command that is part of a transaction, which begins if the command is its first.
     pub(crate) fn executor(
         &self,
         shared: &Arc<SharedState>,
@@ -114,7 +114,7 @@ impl Transactions {
             let new = Transaction { number, state, until, commit: Arc::default() };
             let ended = known.insert(session.clone(), new);
             drop(known);
-            // What it made goes, which takes a while: no other command waits for it.
+            // Dropping what it made takes a while: no other command waits for it.
             drop(ended);
             return Ok(opened);
         }
@@ -127,7 +127,7 @@ impl Transactions {
         opened
     }
 
-    /// Returns the error for one too many; the client tries again, and by then those whose time is over are gone.
+    /// Returns the error for one too many; the client tries again, and by then expired ones are gone.
     fn full(&self, refusal: Refusal) -> Error {
         drop(self.sweep(Instant::now(), usize::MAX));
         let text = match refusal {
@@ -151,7 +151,7 @@ impl Transactions {
         }
     }
 
-    /// Returns the transaction of a user that no command is in and that holds the most, and how much, with what its cursors hold.
+    /// Returns the transaction of a user that is idle and holds the most, and how much, with what its cursors hold.
     pub(crate) fn largest_idle(
         &self,
         user: &UserDigest,
@@ -255,7 +255,7 @@ impl Transactions {
         drop(ended);
     }
 
-    /// Aborts what has outlived its time, at most so many.
+    /// Aborts transactions that have exceeded their lifetime, at most so many.
     pub(crate) fn sweep(&self, now: Instant, most: usize) -> SweepResult<Ended> {
         let mut known = self.by_session.lock();
         let end = |(session, transaction): (&SessionId, &mut Transaction)| {
@@ -282,12 +282,12 @@ impl Transactions {
 }
 
 impl Transaction {
-    /// Whether it is open and no command works in it: one that does has it too.
+    /// Whether it is open and no command works in it: a command would share its ownership.
     fn is_idle(&self) -> bool {
         matches!(&self.state, State::Open { opened, .. } if Arc::strong_count(opened) == 1)
     }
 
-    /// Aborts it if it has outlived its time; then what it was.
+    /// Aborts it if it has exceeded its lifetime; then returns what it was.
     #[must_use = "letting it go takes a while: first of all the lock is given back"]
     fn expire(&mut self, now: Instant) -> Option<State> {
         let is_over = matches!(self.state, State::Open { .. }) && now >= self.until;
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!((transactions.is_open(&SESSION, 1), cursors.figures().open), (false, 0));
     }
 
-    /// A transaction whose time is over takes a while to go; other sessions need not wait for that.
+    /// Dropping an expired transaction takes a while; other sessions must not wait for that.
     #[test]
     fn nobody_waits_while_an_expired_transaction_goes() {
         let shared = shared();

@@ -1,5 +1,4 @@
-//! What a statement takes along into the store's transaction: the request's logical time, randomness, and its
-//! cancellation.
+//! The part of a request that its statements take into the store's transaction: logical time, randomness, cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,12 +19,12 @@ pub(crate) struct ContextSeed {
     keeps_empty_timestamps: bool,
     seed: u64,
     cancelled: Arc<AtomicBool>,
-    /// The id that an upsert gives its document if nothing else does.
+    /// The id of a document that an upsert inserts without one of its own.
     pub(crate) id: ObjectId,
 }
 
 impl ContextSeed {
-    /// Those of a command.
+    /// Returns the seeds of a command.
     pub(crate) fn of(call: &Call) -> ContextSeed {
         ContextSeed {
             timestamp: call.timestamp,

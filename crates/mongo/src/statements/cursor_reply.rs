@@ -18,7 +18,7 @@ use crate::session::cursors::{Cursor, Remaining};
 /// How many documents the first batch has if the client does not say.
 pub(crate) const FIRST_BATCH: usize = 101;
 
-/// How many bytes an item of an array takes beside its document, and a reply beside its documents; mostly.
+/// The bytes that an item of an array takes beside its document, and a reply beside its documents; mostly.
 const ITEM_BYTES: usize = 8;
 const AROUND_BYTES: usize = 320;
 
@@ -61,7 +61,7 @@ pub(crate) fn changes(id: i64, namespace: &str, batch_name: &str, batch: &Change
     cursor(id, namespace, batch_name, &batch.documents, Some(&batch.token)).finish().into()
 }
 
-/// Answers with all documents that were asked for.
+/// Answers with all documents that the client asked for.
 pub(crate) fn whole(call: &Call, namespace: &str, documents: &[RawDocument]) -> Reply {
     call.service.statistics.documents_returned.add(documents.len() as u64);
     reply(0, namespace, "firstBatch", documents, &Document::new())
@@ -86,7 +86,7 @@ pub(crate) fn list_beside(
     Ok(reply(id, opening.namespace, "firstBatch", &batch, beside))
 }
 
-/// Some of the documents that are known, as many as fit into a reply.
+/// Takes as many of the known documents as fit into a reply.
 pub(crate) fn take(rest: &mut VecDeque<RawDocument>, count: Option<usize>) -> Vec<RawDocument> {
     let mut batch_builder = BatchBuilder::new(count);
     while !batch_builder.is_complete() {
@@ -117,7 +117,7 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Remaining) -> Result<i64> {
     };
     let (idle, user) = (call.service.cursor_idle(), cursor.owner.user);
     let id = call.service.cursors.keep(cursor, idle)?;
-    // A transaction that has ended since the command began has closed its cursors, this one not yet among them.
+    // If the transaction has ended since the command began, it has closed its cursors without this one.
     if let Some((session, number)) = call.transaction()
         && !call.service.transactions.is_open(session, number)
     {

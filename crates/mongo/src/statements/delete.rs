@@ -33,8 +33,8 @@ impl DeleteStatement {
         receipt: Option<Receipt>,
     ) -> Result<Deleted> {
         for _ in 0..ATTEMPTS_MAX {
-            // A repetition must be recognised even if nothing matches any more, because the first run has deleted it: for that
-            // alone a write is made that asks the filter again, whatever its `_id`.
+            // A repetition must be recognised even if nothing matches any more because the first run has deleted it: only
+            // for that, a write asks the filter again, whatever its `_id`.
             let target = self.selection.target(executor, collection, &self.context_seed)?;
             let target = match (target, &receipt) {
                 (Some(target), _) => target,
@@ -71,7 +71,8 @@ impl DeleteStatement {
         Ok(count)
     }
 
-    /// Returns what becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
+    /// Returns the verdict on the document that was found. A verdict without an answer says that it no longer is the one
+    /// that was looked for.
     fn decide(&self, found: Option<&Found>, now: storage::Time, target: &Target) -> engine::Result<Verdict> {
         let context = self.context_seed.context(now);
         let record = |document: Option<&RawDocument>| {

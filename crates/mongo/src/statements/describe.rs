@@ -36,7 +36,7 @@ pub(crate) fn describe(
         },
         Description::Operations(options) => {
             let all_users = options.get("allUsers").and_then(|it| truth(it.view())).unwrap_or(false);
-            // Clients that have not authenticated are not told apart.
+            // Clients that have not authenticated are all one user.
             let own = (!all_users && *user != [0; 32]).then_some(*user);
             Ok(operations(service, own))
         }
@@ -69,7 +69,7 @@ fn collection_figures(
     Ok(described)
 }
 
-/// Sizes of a collection, of the living only (T18); also the answer of `collStats`.
+/// Returns the sizes of a collection, of documents that have not expired (T18); also the answer of `collStats`.
 pub(crate) fn storage_figures(
     reading: &Reading,
     collection: &Arc<Collection>,

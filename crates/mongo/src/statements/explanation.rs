@@ -1,5 +1,5 @@
-//! How a command finds its documents, as `explain` shows it: the plan that was chosen, those that were not, and what running it
-//! examines.
+//! How a command finds its documents, as `explain` shows it: the plan that was chosen, those that were not, and what
+//! running it examines.
 //!
 //! Nothing is written: of an update or a delete only the search is shown. All figures are of documents that have not expired,
 //! so that they do not reveal whether the purge has run (T14).
@@ -23,10 +23,10 @@ use crate::protocol::error::Result;
 use crate::protocol::reply::list;
 use crate::protocol::verbosity::Verbosity;
 
-/// What a sort may hold in memory, as tools expect to read it.
+/// The memory limit of a sort, as tools expect to read it.
 const SORT_BYTES_MAX: i32 = 104_857_600;
 
-/// What a command asks of its collection.
+/// The part of a command that `explain` examines.
 pub(crate) struct ExplainRequest {
     pub(crate) namespace: String,
     pub(crate) collection: Option<Arc<Collection>>,
@@ -43,7 +43,7 @@ pub(crate) struct ExplainRequest {
     pub(crate) purpose: Purpose,
 }
 
-/// What is done with the documents that are found.
+/// The purpose of the documents that are found.
 pub(crate) enum Purpose {
     /// They are shown.
     Find,
@@ -55,11 +55,11 @@ pub(crate) enum Purpose {
     Delete,
 }
 
-/// What running a plan came to.
+/// The figures of running a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Execution {
     examined: Examined,
-    /// Documents that matched and were wanted.
+    /// Documents that matched within the limit.
     found: u64,
     /// Of those, documents that an update would change.
     changed: u64,
@@ -80,7 +80,7 @@ impl ExplainRequest {
         })
     }
 
-    /// Returns what the command asks of its collection, as a `find`. A count counts everything and cuts the number.
+    /// Returns the search of the command, as a `find`. A count searches everything and cuts the number.
     pub(crate) fn as_find(&self) -> Find<'_> {
         let counts = matches!(self.purpose, Purpose::Count);
         Find {
@@ -92,7 +92,7 @@ impl ExplainRequest {
         }
     }
 
-    /// Goes through the answers of that `find`, and changes nothing.
+    /// Runs that `find` to its end, and changes nothing.
     pub(crate) fn execute(
         &self,
         mut pipeline_cursor: PipelineCursor,
@@ -205,7 +205,7 @@ impl ExplainRequest {
         tree.top
     }
 
-    /// Whether nothing is looked at but entries of an index.
+    /// Whether the command examines nothing but entries of an index.
     fn counts_entries(&self, plan: Option<&Plan>) -> bool {
         matches!(self.purpose, Purpose::Count) && plan.is_some_and(|plan| plan.covered)
     }
@@ -384,7 +384,7 @@ fn number(count: u64) -> Value {
     i32::try_from(count).map_or_else(|_| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX)), Value::Int32)
 }
 
-/// Documents as they were sent, for what is shown of a command.
+/// Returns documents as the client sent them, for a command that `explain` shows.
 pub(crate) fn shown(stages: &[RawDocument]) -> Vec<Value> {
     stages.iter().map(|stage| Value::Document(stage.to_document())).collect()
 }

@@ -13,7 +13,7 @@ use crate::protocol::fields::Fields;
 use crate::service::call::Call;
 use crate::statements::{self, pipelines};
 
-/// What is wanted of the documents that are found.
+/// What the caller wants of the documents that are found.
 enum Wanted<'w> {
     Each(&'w mut dyn FnMut(DocumentRef<'_>) -> Result<()>),
     Number(&'w mut u64),
@@ -68,7 +68,7 @@ fn search(call: &Call, fields: Fields<'_>, name: &str, mut wanted: Wanted<'_>) -
         let request =
             PlanRequest { filter: &filter, sort: None, limit: None, collation, hint: hint.as_ref() };
         let plan = find::plan(reading, &collection, &request)?;
-        // A transaction relies on each document that it was shown, so it has to see them.
+        // A transaction relies on each document that it was shown, so it has to read them.
         let covered = plan.covered && !executor.is_transaction();
         let mut scan = executor.scan(plan, &collection, &filter, None);
         if let (Wanted::Number(number), true) = (&mut wanted, covered) {

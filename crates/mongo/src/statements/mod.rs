@@ -79,7 +79,8 @@ fn constants(call: &Call, variables: DocumentRef<'_>) -> Result<Document> {
     Ok(values)
 }
 
-/// Returns the same with what the collection says: its collation, unless the request has its own, and its text index.
+/// Returns the same settings with those of the collection: its collation, unless the request has its own, and its text
+/// index.
 pub(crate) fn with_defaults(
     mut settings: filter::Settings,
     fields: Fields<'_>,
@@ -93,8 +94,8 @@ pub(crate) fn with_defaults(
     settings
 }
 
-/// How a command that reads `name`, a collection or a view over `on`, compares strings and searches text. A view has one
-/// collation, its own: it cannot be read by another one.
+/// Returns how a command that reads `name`, a collection or a view over `on`, compares strings and searches text. A view
+/// has one collation, its own: a request cannot use another.
 pub(crate) fn language(
     call: &Call,
     fields: Fields<'_>,
@@ -106,7 +107,7 @@ pub(crate) fn language(
     if let Some(view) = named.filter(|named| catalog::view(named).is_some()) {
         let own = &view.definition.collation;
         let asked = fields.document("collation")?.is_some_and(|asked| !asked.is_empty());
-        // By its options: the order of what was stored before format 9 cannot be named.
+        // Compares options: no request can name the order of strings stored before format 9.
         if asked && settings.collation.to_document() != own.to_document() {
             let text = format!("Cannot override a view's default collation: {}.{name}", call.database);
             return Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, text));
@@ -136,7 +137,7 @@ pub(crate) fn update(
     })
 }
 
-/// Reads the change of an update alone: what `explain` asks about.
+/// Reads the operators of an update alone: `explain` needs no more.
 pub(crate) fn parse_update(
     call: &Call,
     collection: Option<&Collection>,
@@ -294,7 +295,7 @@ impl Selection {
         }
     }
 
-    /// Returns the numbers of all documents that match, as of one reading: what is changed meanwhile is met once.
+    /// Returns the targets of all documents that match, as of one read: a document that changes meanwhile is met once.
     fn all(
         &self,
         executor: &Executor,
@@ -314,7 +315,7 @@ impl Selection {
     }
 }
 
-/// Returns what the search of a filter has of a document beside its fields: what `$meta` reads.
+/// Returns what a filter's search has of a document beside its fields, for `$meta`.
 pub(crate) fn search_meta(
     filter: &Filter,
     document: DocumentRef<'_>,

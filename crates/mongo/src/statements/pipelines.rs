@@ -31,7 +31,7 @@ pub(crate) fn collection(call: &Call) -> Result<Option<&str>> {
     }
 }
 
-/// Returns what surrounds a pipeline over that collection.
+/// Returns the settings of a pipeline over that collection.
 pub(crate) fn settings(call: &Call, collection: Option<&str>, language: &filter::Settings) -> Settings {
     Settings {
         database: call.database.clone(),
@@ -72,8 +72,8 @@ pub(crate) fn parse(
     with_views(call, on, language, |settings| Pipeline::parse(&stages, settings))
 }
 
-/// Returns a pipeline with all views that it reads, and a target that it may write to if it writes. It is parsed again while it turns
-/// out to read views.
+/// Returns a pipeline with all views that it reads, and its target if it writes. It is parsed again as long as it turns out
+/// to read further views.
 fn with_views(
     call: &Call,
     on: Option<&str>,
@@ -136,7 +136,7 @@ pub(crate) fn ready(
     Ok(PipelineCursor::new(pipeline, inputs))
 }
 
-/// What a pipeline writes cannot be read back from where it would be linearizable.
+/// Refuses a linearizable read of a pipeline that writes: what it writes could not be read back from there.
 fn check_concern(fields: Fields<'_>) -> Result<()> {
     let concern = fields.document("readConcern")?;
     if concern.and_then(|concern| concern.get("level")).and_then(ValueRef::as_str) == Some("linearizable") {
@@ -146,14 +146,14 @@ fn check_concern(fields: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a pipeline writes to must have a name that commands can say.
+/// Refuses to write to a name that commands cannot use.
 fn check_target(target: &Namespace) -> Result<()> {
     check_database(&target.database)?;
     check_collection(&target.database, &target.collection)?;
     catalog::refuse_system(&target.database, &target.collection)
 }
 
-/// A document of `$merge` must have one counterpart at most: a unique index says so.
+/// Refuses a `$merge` without a unique index: each document must have one counterpart at most.
 fn check_merge(call: &Call, merge: &Merge) -> Result<()> {
     let (on, target) = (merge.on(), merge.target());
     if on.len() == 1 && on[0] == "_id" {

@@ -36,7 +36,7 @@ pub(crate) struct Updated {
 }
 
 impl Updated {
-    /// Returns what a write did. What its function said counts: a document that was met and did not match is no match.
+    /// Returns the result of a write. Its function decides: a document that was found and did not match is no match.
     fn of(modified: Modified) -> Updated {
         let Some(answer) = &modified.answer else { return Updated::default() };
         let updated = Updated::from_record(answer);
@@ -47,7 +47,7 @@ impl Updated {
         Updated { before: image(modified.before), after: image(modified.after), ..updated }
     }
 
-    /// Returns what a repetition of the statement is answered with.
+    /// Returns the answer to a repetition of the statement.
     fn record(
         matched: bool,
         modified: bool,
@@ -156,7 +156,8 @@ impl UpdateStatement {
         Ok(updated)
     }
 
-    /// Returns what becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
+    /// Returns the verdict on the document that was found. A verdict without an answer says that it no longer is the one
+    /// that was looked for.
     fn decide(
         &self,
         found: Option<&Found>,
@@ -169,7 +170,7 @@ impl UpdateStatement {
         match found {
             Some(found) if filter.matches(found.document.view(), &context)? => {
                 let changed = self.update.apply(&found.document, Some(filter), false, &context)?;
-                // A replacement by the same is checked too; an update that changes nothing is not.
+                // A replacement by an equal document is checked too; an update that changes nothing is not.
                 let same = self.update.is_replacement().then_some(&found.document);
                 if let Some(changed) = changed.as_ref().or(same) {
                     self.validator.check_update(&found.document, changed, &context)?;
@@ -197,7 +198,7 @@ impl UpdateStatement {
         }
     }
 
-    /// Returns what the validator says of a refusal that came out of the store, at the time of the store's transaction.
+    /// Adds the validator's details to a refusal by the store, at the time of the store's transaction.
     fn explained(&self, error: Error, executor: &Executor) -> Error {
         let Some(now) = self.validator.refused_at() else { return error };
         self.validator.explained(error, executor.details(), &self.context_seed.context(now))
@@ -245,9 +246,9 @@ impl UpdateStatement {
         Ok(Updated::of(modified.map_err(|error| self.explained(error, executor))?))
     }
 
-    /// Nothing matches and nothing is inserted. With a receipt this is all the same a write, one that keeps what
-    /// it meets, for the sake of recognising a repetition: if the first run has changed its document so that nothing matches any
-    /// more, the answer of that run comes back; if it found nothing either, that is recorded. Any `_id` will do.
+    /// Nothing matches and nothing is inserted. With a receipt this still is a write, one that keeps the document it finds,
+    /// so that a repetition is recognised: if the first run has changed its document so that nothing matches any more, the
+    /// answer of that run is returned; if it found nothing either, that is recorded. Any `_id` will do.
     async fn nothing(
         &self,
         executor: &Executor,

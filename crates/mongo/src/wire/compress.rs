@@ -1,7 +1,7 @@
 //! `OP_COMPRESSED`: a compressed message.
 //!
-//! What comes out is bounded by what the message says it will be, and that by the largest message; one byte more or less is
-//! an error. So a small message cannot unfold into a large one that was not announced.
+//! The unpacked size is bounded by what the message announces, and that by the largest message; one byte more or less is an
+//! error. So a small message cannot unfold into a large one that was not announced.
 
 use std::io::{Cursor, Read, Write};
 
@@ -26,7 +26,7 @@ pub(crate) enum Compressor {
 }
 
 impl Compressor {
-    /// Returns the name in `hello`. What does nothing has no name there.
+    /// Returns the compressor of that name in `hello`. The one that does nothing has no name there.
     pub(crate) fn from_name(name: &str) -> Option<Compressor> {
         match name {
             "snappy" => Some(Compressor::Snappy),
@@ -43,7 +43,7 @@ impl Compressor {
     }
 }
 
-/// What stands before the packed bytes: which message it was, its size, and how it was packed.
+/// The bytes before the packed ones: the opcode of the message, its size, and how it was packed.
 pub(super) const HEAD_BYTES: usize = 9;
 
 /// Returns the size that such a message says it will have.
@@ -55,7 +55,7 @@ pub(super) fn unpacked_bytes(head: &[u8]) -> Result<usize, WireError> {
     }
 }
 
-/// Unpacks the body of such a message: which message was in it, and its body.
+/// Unpacks the body of such a message: returns the opcode of the message in it, and its body.
 pub(super) fn unpack(body: &[u8]) -> Result<(OpCode, Bytes, Compressor), WireError> {
     let broken = || WireError::broken("a compressed message that cannot be unpacked");
     let (Some(opcode), Some(id)) = (word(body, 0), body.get(HEAD_BYTES - 1)) else { return Err(broken()) };
@@ -65,7 +65,7 @@ pub(super) fn unpack(body: &[u8]) -> Result<(OpCode, Bytes, Compressor), WireErr
     Ok((opcode, unpacked.into(), compressor))
 }
 
-/// Exactly `size` bytes, or nothing.
+/// Returns exactly `size` bytes, or none.
 fn decompress(compressor: Compressor, packed: &[u8], size: usize) -> Option<Vec<u8>> {
     let unpacked = match compressor {
         Compressor::None => (packed.len() == size).then(|| packed.to_vec())?,
@@ -86,7 +86,7 @@ fn decompress(compressor: Compressor, packed: &[u8], size: usize) -> Option<Vec<
     (unpacked.len() == size).then_some(unpacked)
 }
 
-/// Reads up to one byte more than allowed, growing with what really comes.
+/// Reads up to one byte more than allowed, in a buffer that grows with the bytes unpacked.
 fn at_most(reader: impl Read, size: usize) -> Option<Vec<u8>> {
     let mut unpacked = Vec::new();
     reader.take(size as u64 + 1).read_to_end(&mut unpacked).ok()?;
@@ -114,7 +114,7 @@ fn zstd_window(packed: &[u8]) -> Option<u64> {
     Some(if length == 2 { size + 256 } else { size })
 }
 
-/// Packs the body of a message; what cannot be packed goes as it is.
+/// Packs the body of a message; returns it as it is if it cannot be packed.
 pub(super) fn pack(opcode: OpCode, body: &[u8], compressor: Compressor) -> Vec<u8> {
     let (compressor, packed) = match compress(compressor, body) {
         Some(packed) => (compressor, packed),

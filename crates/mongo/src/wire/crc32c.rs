@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli), as the optional checksum of a message wants it. Bit by bit would do for how often it is sent; the
+//! CRC-32C (Castagnoli), the optional checksum of a message. Bit by bit would be fast enough, as few clients send it; the
 //! table costs nothing and keeps a hostile 48 MB message from costing a second.
 
 const TABLE: [u32; 256] = table();

@@ -8,7 +8,7 @@ use crate::protocol::limits::MESSAGE_BYTES;
 /// How long a header is.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// A header that names a message we know, of a size we take.
+/// A header of a known kind of message, of a size within the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The whole message, header included.

@@ -7,9 +7,9 @@
 //! OP_COMPRESSED   i32 opcode, i32 size, u8 compressor, one of the above without its header
 //! ```
 //!
-//! Every length is compared with the bytes that are there, and with the limit, before anything is allocated for it. What
-//! breaks these rules ends the connection, because it is unknown where the next message begins; the exception is a message
-//! whose frame is sound and whose content is not, which is answered with an error.
+//! Every length is compared with the bytes that are there, and with the limit, before memory is allocated for it. A message
+//! that breaks these rules ends the connection, because it is unknown where the next message begins; the exception is a
+//! message whose frame is sound and whose content is not: the server answers it with an error.
 
 mod compress;
 mod crc32c;
@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) style: Style,
 }
 
-/// How the client spoke, which is how it is answered.
+/// The form of a request, which its answer has too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     pub(crate) form: Form,

@@ -6,10 +6,10 @@ use mql::Code;
 
 use super::{Compressor, Form, Request, Style, WireError};
 
-/// Replies may be waited for: what a current server says in every reply of this kind.
+/// The server can wait with its reply: a current server sets this in every reply of this kind.
 const AWAIT_CAPABLE: i32 = 8;
 
-/// Reads a message without its header. The command is found and not judged; the database goes into the body as `$db`.
+/// Reads a message without its header. The command is read and not checked; the database goes into the body as `$db`.
 pub(super) fn read(id: i32, mut body: Bytes, compressor: Option<Compressor>) -> Result<Request, WireError> {
     let style = Style { form: Form::Query, compressor };
     let short = || WireError::broken("a query shorter than its fields");

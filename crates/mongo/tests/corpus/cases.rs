@@ -1,9 +1,10 @@
 //! What must hold for one input of the fuzz targets `message`, `scram` and `resume`. The targets and the tests that replay
 //! their corpora share this file.
 //!
-//! An input of `message` is a message as a connection hands it on: header and body. It is tried as it is, and again with the
-//! length that it really has, because what follows a wrong length is never looked at. One of `scram` is what a client sends to
-//! prove who it is, both messages, with a line between them; one of `resume` is the digits of a resume token.
+//! An input of `message` is a message as a connection hands it on: header and body. It is tried as it is, and again with
+//! the length that it really has, because the server never reads what follows a wrong length. An input of `scram` is the
+//! two messages by which a client proves its identity, with a line between them; one of `resume` is the digits of a resume
+//! token.
 
 use bytes::Bytes;
 use mongo::{is_request, read_exchange, read_resume_token};
@@ -16,8 +17,8 @@ const OP_MSG: i32 = 2013;
 /// How `OP_COMPRESSED` says that nothing was compressed.
 const NO_COMPRESSOR: u8 = 0;
 
-/// A message is read or refused, and which of both does not depend on the coat it wears. One byte more or less than a
-/// request has is not a request.
+/// A message is read or refused, and compression does not change which of both. One byte more or less than a request has is
+/// not a request.
 pub(crate) fn check_message(data: &[u8]) {
     is_request(Bytes::copy_from_slice(data));
     let Some((header, body)) = data.split_at_checked(HEADER_BYTES) else { return };
@@ -30,7 +31,7 @@ pub(crate) fn check_message(data: &[u8]) {
         assert!(!is_request(frame(header, opcode, &body[..body.len() - 1])), "one byte less");
         assert!(!is_request(frame(header, opcode, &[body, &[0]].concat())), "one byte more");
     }
-    // A checksum is that of the message before compression, where it answers nothing.
+    // A checksum covers the message before compression, where it answers nothing.
     let header = &[&header[..8], &[0; 4], &header[12..]].concat();
     let is_read = is_request(frame(header, opcode, body));
     let size = i32::try_from(body.len()).expect("inputs are small");
@@ -42,7 +43,7 @@ pub(crate) fn check_message(data: &[u8]) {
     }
 }
 
-/// An exchange is refused or names a user, whose name can be written and is read again, and nothing is proved by chance.
+/// An exchange is refused or names a user, whose name can be written and read again, and no random proof is accepted.
 pub(crate) fn check_scram(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (first, last) = (&data[..end], data.get(end + 1..).unwrap_or_default());
@@ -53,7 +54,7 @@ pub(crate) fn check_scram(data: &[u8]) {
     assert_eq!(read_exchange(again.as_bytes(), last), Some((user, false)));
 }
 
-/// A token is refused, or comes back as it was; one of the earlier forms comes back in the present one, at the same position.
+/// A token is refused, or written back as it was; an earlier form is written in the present one, at the same position.
 pub(crate) fn check_resume(data: &[u8]) {
     /// Digits of the time, which only the present form has, and of the position behind it.
     const TIME: usize = 18;
@@ -76,7 +77,7 @@ fn frame(header: &[u8], opcode: i32, body: &[u8]) -> Bytes {
     [&length.to_le_bytes(), &header[4..12], &opcode.to_le_bytes(), body].concat().into()
 }
 
-/// A body in the ways in which it may be packed.
+/// Returns a body in each way of packing it.
 fn coats(body: &[u8]) -> [(u8, Vec<u8>); 4] {
     let snappy = snap::raw::Encoder::new().compress_vec(body).expect("inputs are small");
     let mut zlib = Vec::new();

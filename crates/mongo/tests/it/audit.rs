@@ -1,4 +1,4 @@
-//! The audit log: the line that each command leaves, and what no line has.
+//! The audit log: the line that each command leaves, and the secrets that no line contains.
 
 use std::sync::Arc;
 

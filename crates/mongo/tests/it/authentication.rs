@@ -1,4 +1,4 @@
-//! Who gets in, and how.
+//! Authentication: which clients get in, and how.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ async fn an_authentication_may_come_with_the_greeting() {
     let second = client.ok(exchange.prove(first)).await;
     assert!(exchange.trusts(&second));
     client.ok(command("serverStatus")).await;
-    // What cannot begin is left out, and a greeting is a greeting.
+    // Conversations that cannot begin are left out, and a greeting is answered as a greeting.
     let wrong =
         exchange.start(true).with("db", "admin").into_iter().map(|(name, value)| match name.as_str() {
             "mechanism" => (name, Value::from("PLAIN")),
@@ -228,7 +228,7 @@ async fn strangers_are_answered_by_these_commands_and_no_others() {
     }
 }
 
-/// A connection on which passwords are tried does not last: three of them, each answered later than the one before.
+/// A connection for guessing passwords ends after three of them, each answered later than the one before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_ends_with_the_third_wrong_password() {
     let server = locked().await;
@@ -249,7 +249,7 @@ async fn a_connection_ends_with_the_third_wrong_password() {
     }
 }
 
-/// Only the answer to a wrong password waits: the right one is let in at once, of the same user at the same address.
+/// Only the answer to a wrong password waits: the right one of the same user at the same address is accepted at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_passwords_wait_and_right_ones_do_not() {
     let mut settings = settings();
@@ -274,7 +274,7 @@ async fn wrong_passwords_wait_and_right_ones_do_not() {
         let read = client.stream.try_read(&mut [0; 1]);
         assert!(matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock), "{read:?}");
     }
-    // One that leaves has its place for as long, or leaving would be the way to guess more often.
+    // A client that leaves keeps its connection slot for as long; otherwise leaving would be the way to guess more often.
     let mut account = server.connect().await;
     assert_eq!(authenticate(&mut account, Hash::Sha1, "admin", "bolide", PASSWORD).await, Ok(()));
     let guessers = guessing.len();
@@ -282,7 +282,7 @@ async fn wrong_passwords_wait_and_right_ones_do_not() {
     for _ in 0..5 {
         server.connect().await.ok(command("hello")).await;
     }
-    // Twice: those who guessed must not be on their way out.
+    // Twice: the guessing clients must not be on their way out.
     for _ in 0..2 {
         server.connect().await.ok(command("hello")).await;
         let mut open = 0;

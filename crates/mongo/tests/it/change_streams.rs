@@ -1,4 +1,4 @@
-//! Change streams: what is told, in which order, and where a client may go on (T28).
+//! Change streams: which events they show, in which order, and where a client may resume (T28).
 
 use std::time::Duration;
 
@@ -360,7 +360,7 @@ async fn what_is_not_known_any_more_or_not_offered_is_refused() {
     watcher = Watcher::open(&mut client, "db", "c", Document::new()).await.0;
     run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 1}]}"#]).await;
     assert_eq!(watcher.short(&mut client).await, ["insert c 1"]);
-    // A token that was cut or changed names no position, not even one nearby.
+    // A cut or changed token names no position, not even one nearby.
     let Some(Value::String(digits)) = watcher.token.get("_data").cloned() else {
         panic!("{:?}", watcher.token)
     };
@@ -402,7 +402,7 @@ async fn a_batch_carries_no_more_than_other_cursors_do() {
         client.done("db", insert).await;
     }
     assert_eq!(watcher.short(&mut client).await, ["insert c 1"]);
-    // What was held back comes next, also to a client that goes on elsewhere.
+    // The event that was held back comes next, also for a client that resumes elsewhere.
     let after = Document::new().with("resumeAfter", watcher.token.clone());
     let (_, resumed) = Watcher::open(&mut client, "db", "c", after).await;
     assert_eq!(resumed.iter().map(short).collect::<Vec<_>>(), ["insert c 2"]);

@@ -47,7 +47,7 @@ impl World {
         self.client.done("db", json(&delete)).await;
     }
 
-    /// What a command is answered with, as far as it tells what was done, and what it cost.
+    /// Runs a command; returns the parts of its answer that tell what was done, and its cost.
     async fn run(&mut self, command: &str) -> (Vec<Option<Value>>, Value) {
         let reply = self.client.on("db", json(command)).await;
         let said = ["ok", "code", "n", "nModified"].map(|name| reply.get(name).cloned()).to_vec();
@@ -101,8 +101,8 @@ const READS: [&str; 5] = [
     r#"{"aggregate": "c", "pipeline": [{"$group": {"_id": "$a", "n": {"$sum": 1}}}], "cursor": {}}"#,
 ];
 
-/// The same commands where a date kills documents, with and without purge, and where the same index is no rule and the same
-/// documents are deleted instead: all cost the same.
+/// The same commands where a date expires documents, with and without purge, and where the same index is no rule and the
+/// same documents are deleted instead: all cost the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
     let rule = format!(r#", "expireAfterSeconds": {EXPIRE_AFTER_SECONDS}"#);
@@ -122,7 +122,7 @@ async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
             }
             let command = draw(&mut rng, now);
             for command in [command.as_str()].into_iter().chain(READS) {
-                // Time kills, and so may a write.
+                // Documents expire with time, and so they may by a write.
                 for id in plain.ids().await.difference(&expiring.ids().await) {
                     plain.delete(*id).await;
                     deaths += 1;

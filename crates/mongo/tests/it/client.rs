@@ -19,7 +19,7 @@ use tokio::time::timeout;
 pub(crate) const START: u64 = 1_700_000_000;
 pub(crate) const PASSWORD: &str = "c29tZSBrZXk+Lz0=";
 
-/// Long enough for a busy machine; what never comes is waited for this long.
+/// Long enough for a busy machine; a test that waits in vain fails after this long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running front end.
@@ -70,7 +70,7 @@ impl Server {
         Server::over(Arc::new(Engine::open(store).unwrap()), clock, settings).await
     }
 
-    /// One more over the same data, as a process that is started again would see it.
+    /// Returns a second front end over the same data, as after a restart.
     pub(crate) async fn again(&self) -> Server {
         Server::over(Arc::clone(&self.engine), Arc::clone(&self.clock), settings()).await
     }
@@ -111,7 +111,7 @@ pub(crate) struct Message {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    /// Runs a command on `admin`; whatever comes back.
+    /// Runs a command on `admin`; returns any answer.
     pub(crate) async fn admin(&mut self, command: Document) -> Document {
         self.on("admin", command).await
     }
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        // A server that has had enough closes; what it says, or that it says nothing, is what tests look at.
+        // The server may close the connection at any time; tests look at its answer, or at its silence.
         let _ = timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("the server takes bytes");
         let _ = self.stream.flush().await;
     }
@@ -174,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Some(Message { response_to: word(8), opcode: word(12), body: body.into() })
     }
 
-    /// Whether the server closes the connection without another word.
+    /// Whether the server closes the connection without another message.
     pub(crate) async fn is_closed(&mut self) -> bool {
         self.read().await.is_none()
     }

@@ -1,4 +1,4 @@
-//! What collections ask of those who use them: validators, collations, and names that belong to the system.
+//! What collections require of clients: validators, collations, and names that belong to the system.
 
 use bson::{Document, Value};
 

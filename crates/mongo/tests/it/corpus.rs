@@ -1,4 +1,4 @@
-//! Every input that the fuzz targets found worth keeping, and every one that once broke something, tried again.
+//! Replays every input that the fuzz targets kept, and every one that once broke something.
 //!
 //! The targets are in `/fuzz`.
 

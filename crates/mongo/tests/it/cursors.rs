@@ -1,4 +1,4 @@
-//! Answers in several batches: what a later batch shows lives at its own time (T16).
+//! Answers in several batches: each batch shows the documents that have not expired at its own time (T16).
 
 use bson::{Document, Value};
 
@@ -36,7 +36,7 @@ async fn t16_a_later_batch_leaves_out_what_was_sorted_before_and_has_died_since(
         let documents = json(&format!(r#"{{"insert": "{name}", "documents": {documents}}}"#));
         client.done("db", documents).await;
     }
-    // Every row also reads a document of another collection, with the same number in it: that one lives.
+    // Every row also reads a document of another collection with the same number in it; that one has not expired.
     for stages in [
         r#"[{"$sort": {"x": 1}}]"#,
         r#"[{"$sort": {"x": 1}}, {"$lookup": {"from": "other", "localField": "x", "foreignField": "x", "as": "o"}}]"#,
@@ -71,7 +71,7 @@ async fn the_time_limit_of_a_command_holds_for_its_cursor() {
         let code = reply.get("code").cloned().unwrap_or(Value::Int32(0));
         assert_eq!(code, Value::Int32(expected), "{open}");
         client.ok(json(r#"{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "off"}"#)).await;
-        // Its time is over, or everything was given.
+        // The cursor has exceeded its idle time, or has given everything.
         assert_eq!(client.fails("db", more).await.0, 43, "{open}");
     }
     let first = client.done("db", json(r#"{"find": "c", "batchSize": 1}"#)).await;

@@ -105,7 +105,7 @@ async fn t26_t30_a_set_of_indexes_that_is_refused_leaves_everything_as_it_was() 
     let dated = r#"{"key": {"d": 1}, "name": "d_1", "expireAfterSeconds": 5}"#;
     for (set, code) in [
         (r#"{"key": {"a": 1}, "name": "n"}, {"key": {"b": 1}, "name": "n"}"#, 86),
-        // The second build fails, when the old set is gone already.
+        // The second build fails, when the old set is already gone.
         (
             r#"{"key": {"x": 1}, "name": "x_1", "sparse": true}, {"key": {"y": 1}, "name": "y_1", "unique": true}"#,
             11000,

@@ -33,7 +33,8 @@ async fn server_status_counts_what_happens() {
     assert!(!fewer.contains("metrics") && !fewer.contains("repl") && fewer.contains("mem"));
 }
 
-/// Around a purge that is paused: nothing goes, and what waits is told; then it goes, and what went is told.
+/// With the purge paused, nothing is removed and `serverStatus` counts what waits; after the purge, it counts what was
+/// removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn t23_server_status_tells_what_waits_for_the_purge_and_what_went() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! `explain`: which way a command takes, and how much it looks at.
+//! `explain`: the plan of a command, and how much it examines.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ async fn an_or_is_answered_by_one_index_for_each_branch() {
     assert_eq!((scan(1, "indexName"), scan(1, "keysExamined")), ("b_1".into(), 3.into()));
     // 17 is met by both and counts once.
     assert_eq!(numbers(&reply, FIGURES), [6, 7, 6].map(Value::Int32));
-    // One branch without an index: everything must be looked at.
+    // One branch without an index: everything must be examined.
     let query = r#"{"find": "c", "filter": {"$or": [{"a": 2}, {"x": 1}]}}"#;
     let reply = explained(&mut client, query).await;
     assert_eq!(inner(&reply, "queryPlanner.winningPlan.stage"), &Value::from("COLLSCAN"));

@@ -146,7 +146,7 @@ async fn uses_of_indexes_are_counted() {
     assert_eq!(uses(&mut client).await, [2_i64, 0].map(Value::Int64), "a new index of the same name");
 }
 
-/// Commands are counted by name and by what they came to; what is no command of ours has one name, whatever it is called.
+/// Commands are counted by name and by outcome; commands that the server does not know share one name.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_commands_by_name_and_outcome() {
     let settings = settings();

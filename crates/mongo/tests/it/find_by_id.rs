@@ -1,4 +1,4 @@
-//! `find` by `_id` alone goes its own short way; it must lead where the long one leads.
+//! `find` by `_id` alone takes a short path; it must have the results of the long one.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bson::{Document, Value};
 
 use crate::client::{Client, Server, inner, json};
 
-/// What is there, by type. Numbers that are equal are one `_id`, whatever their type.
+/// The stored `_id`s, by type. Numbers that are equal are one `_id`, whatever their type.
 const IDS: &[&str] = &[
     r#""a""#,
     r#""""#,
@@ -21,7 +21,7 @@ const IDS: &[&str] = &[
     r#"{"x": 1}"#,
 ];
 
-/// Asked for, and not there under this type or at all.
+/// Ids to ask for that are absent under this type or altogether.
 const ASKED: &[&str] =
     &[r#""b""#, r#"{"$numberLong": "1"}"#, "1.0", "3", r#"{"$numberLong": "3"}"#, r#"{"$symbol": "a"}"#];
 

@@ -1,4 +1,4 @@
-//! How clients find out what they talk to.
+//! How clients find out about the server.
 
 use bson::{Document, RawDocument, Value};
 use mongo::Profile;

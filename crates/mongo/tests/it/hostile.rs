@@ -200,7 +200,7 @@ async fn there_are_only_so_many_connections() {
     }
     assert!(server.connect().await.is_closed().await, "one too many");
     held.pop();
-    // The place is free once the server has noticed.
+    // The slot is free once the server has noticed.
     for _ in 0..2000 {
         let mut client = server.connect().await;
         client.send(&ping_message(1)).await;
@@ -222,7 +222,7 @@ async fn strangers_send_no_large_messages() {
     is_shown_the_door(&server, &message, "2 MB announced").await;
     message[..4].copy_from_slice(&(16 * 1024 + 1_i32).to_le_bytes());
     is_shown_the_door(&server, &message, "a byte more than 16 KiB announced").await;
-    // A few kilobytes that say of themselves that they will be two million bytes, and would be.
+    // A few kilobytes that announce two million bytes, and unpack to as many.
     let large = kind_0(&Document::new().with("ping", "x".repeat(2_000_000)).with("$db", "admin"));
     let large = [vec![0; 4], large].concat();
     let packed = {
@@ -246,7 +246,7 @@ async fn what_is_announced_is_not_allocated() {
     let mut message = ping_message(1);
     message[..4].copy_from_slice(&48_000_000_i32.to_le_bytes());
     let mut held = Vec::new();
-    // Ten gigabytes are announced; there is room for twenty such messages, and small ones pass by.
+    // Ten gigabytes are announced; there is room for twenty such messages, and small ones are served meanwhile.
     for _ in 0..200 {
         let mut client = server.connect().await;
         client.send(&message).await;

@@ -1,5 +1,5 @@
 //! Random filters over random documents, with every kind of index and without: reads, updates and deletes find the same
-//! documents whether an index leads to them or everything is looked at (`{$natural: 1}`).
+//! documents whether a plan uses an index or scans everything (`{$natural: 1}`).
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{Client, Server, inner, json};
 
-/// Key, options. The wildcard index leaves out what the others would not take.
+/// Key, options. The wildcard index excludes fields that the others cannot index.
 const INDEXES: &[(&str, &str)] = &[
     (r#"{"g": "2dsphere"}"#, ""),
     (r#"{"g": "2dsphere", "k": 1}"#, ""),
@@ -33,7 +33,7 @@ const INDEXES: &[(&str, &str)] = &[
 ];
 
 fn place(random: &mut Rng) -> (i32, i32) {
-    // Few places, so that vertices, edges and borders meet; some beside the 180th meridian and near a pole.
+    // Few points, so that vertices, edges and borders meet; some beside the 180th meridian and near a pole.
     match random.u8(..10) {
         0 => (if random.bool() { 179 } else { -179 }, random.i32(-3..4)),
         1 => (random.i32(-180..180), random.i32(80..88)),
@@ -206,7 +206,7 @@ async fn fill(client: &mut Client<TcpStream>, random: &mut Rng) -> Vec<String> {
             continue;
         }
         let index = format!(r#"{{"key": {key}, "name": "i{number}"{options}}}"#);
-        // Some cannot stand beside each other.
+        // Some cannot exist beside each other.
         let reply =
             client.on("db", json(&format!(r#"{{"createIndexes": "c", "indexes": [{index}]}}"#))).await;
         if reply.get("ok") == Some(&Value::Double(1.0)) {
@@ -214,7 +214,7 @@ async fn fill(client: &mut Client<TcpStream>, random: &mut Rng) -> Vec<String> {
         }
     }
     let documents: Vec<String> = (0..60).map(|id| document(id, random)).collect();
-    // What one of the indexes cannot take is refused and left out.
+    // A document that one of the indexes cannot take is refused and left out.
     let insert = format!(r#"{{"insert": "c", "ordered": false, "documents": [{}]}}"#, documents.join(", "));
     client.done("db", json(&insert)).await;
     made

@@ -1,4 +1,4 @@
-//! The account's keys as passwords: what each allows, and what becomes of one that is changed.
+//! The account's keys as passwords: what each allows, and what happens to a key that changes.
 
 use account::{Entry, Key, KeySource, Keyring, Kind, NoKeyStore};
 use bson::{Document, Value};

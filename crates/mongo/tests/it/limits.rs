@@ -1,4 +1,4 @@
-//! What the operator may set otherwise: cursors, transactions and the time of queries.
+//! The limits that an operator may set: cursors, transactions and the time of queries.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn queries_have_the_time_that_the_operator_gives() {
     let long = Limits { query_time: Some(Duration::from_mins(10)), ..Limits::default() };
     for (limits, code) in [(long, Some(50)), (Limits::default(), None)] {
         let (_server, mut client) = server(limits).await;
-        // Whatever has a limit is over at once.
+        // Every command with a time limit exceeds it at once.
         client.ok(json(r#"{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"}"#)).await;
         for query in [
             FIND,

@@ -1,4 +1,4 @@
-//! `$meta`: what a find and a pipeline tell beside the fields of a document.
+//! `$meta`: what a find and a pipeline show beside the fields of a document.
 
 use bson::{Document, Value};
 use tokio::net::TcpStream;
@@ -47,7 +47,7 @@ async fn a_sort_key_is_told_whether_an_index_or_a_sort_gives_the_order() {
         let facets = batch(&mut client, &aggregate).await;
         assert_eq!(inner(facets[0].as_document().unwrap(), "f"), &Value::Array(expected), "{indexed}");
     }
-    // Every part of the order, in its order; what is missing is null.
+    // All parts of the sort key, in their order; a missing one is null.
     let find = r#"{"find": "c", "sort": {"b": -1, "a": 1}, "projection": {"_id": 0, "k": {"$meta": "sortKey"}, "a": 1}}"#;
     let keys = r#"[{"a": 20, "k": ["z", 20]}, {"a": 30, "k": ["y", 30]}, {"a": 10, "k": ["x", 10]},
         {"a": [5, 40], "k": [null, 5]}]"#;
@@ -81,7 +81,7 @@ async fn an_index_key_is_told_where_an_index_led_to_the_document() {
         let find = format!(r#"{{"find": "c", {asked}, "projection": {key}}}"#);
         assert_eq!(batch(&mut client, &find).await, list(expected), "{asked}");
     }
-    // Keys that are not made of values are not shown: they are not those of MongoDB.
+    // Keys that are not made of values are not shown: they differ from MongoDB's.
     index(&mut client, r#"{"h": "hashed"}"#, "h").await;
     index(&mut client, r#"{"w.$**": 1}"#, "w").await;
     index(&mut client, r#"{"t": "text"}"#, "t").await;

@@ -82,7 +82,7 @@ async fn what_out_was_making_when_a_process_ended_is_removed_by_the_next() {
     assert_eq!(names(&list), ["c", "tmp.agg_out.mine"]);
 }
 
-/// It would be gone with the next start.
+/// It would be dropped at the next start.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_makes_a_collection_that_looks_like_one_of_out_in_the_making() {
     let server = Server::start().await;

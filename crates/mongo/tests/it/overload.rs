@@ -1,4 +1,4 @@
-//! More than can be done: an error that drivers try again after, and those who look in get in.
+//! Overload: clients get an error after which drivers try again, and operators' commands still run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn server(bounds: Bounds) -> (Server, Arc<Admission>) {
     (Server::with(settings).await, load)
 }
 
-/// All who need not authenticate.
+/// The tenant of all clients that need not authenticate.
 fn everybody() -> Tenant {
     Tenant::new(Api::Mongo, [0_u8; 32])
 }

@@ -91,7 +91,7 @@ async fn what_cannot_be_part_of_a_transaction_is_refused_there() {
     }
     let current = r#"{"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}}"#;
     assert_eq!(code(&client.admin(in_transaction(current, 20, true)).await), 263);
-    // What is fine: cursors of the transaction itself, indexes of what it makes, and those that are there.
+    // Allowed: cursors of the transaction itself, indexes of the collections that it makes, and indexes that exist.
     client.done("db", in_transaction(r#"{"find": "c", "batchSize": 1}"#, 30, true)).await;
     let kill = r#"{"killCursors": "c", "cursors": [{"$numberLong": "5"}]}"#;
     client.done("db", in_transaction(kill, 30, false)).await;
@@ -110,14 +110,14 @@ async fn the_nearest_on_the_globe_need_an_index() {
         "key": "p", "distanceField": "d"}}], "cursor": {}}"#;
     let delete = r#"{"delete": "c", "deletes": [{"q": {"p": {"$nearSphere": [0, 0]}}, "limit": 1}]}"#;
     refuse(&mut client, &[(near, 291), (sphere, 291), (stage, 291), (delete, 291)]).await;
-    // There is no index for the plane that could be asked for.
+    // A query on the plane needs no index: there is none for it.
     client.done("db", json(r#"{"find": "c", "filter": {"p": {"$near": [0, 0]}}}"#)).await;
     let index = r#"{"createIndexes": "c", "indexes": [{"key": {"p": "2dsphere"}, "name": "p"}]}"#;
     client.done("db", json(index)).await;
     for command in [near, sphere, stage] {
         client.done("db", json(command)).await;
     }
-    // The place may come from the values of the request, whole or in part.
+    // The point may come from the values of the request, whole or in part.
     for (place, values) in [
         (r#""$$v""#, r#"{"v": {"type": "Point", "coordinates": [1, 1]}}"#),
         (r#"{"type": "Point", "coordinates": "$$c"}"#, r#"{"c": [1, 1]}"#),
@@ -135,7 +135,7 @@ async fn the_nearest_on_the_globe_need_an_index() {
             "{place}: {found:?}"
         );
     }
-    // Or from the row that a $lookup is about; what it is, is known then.
+    // Or from the row that a $lookup is about; then it is known at run time.
     let lookup = |value: &str| {
         format!(
             r#"{{"aggregate": 1, "pipeline": [{{"$documents": [{{"at": {value}}}]}}, {{"$lookup": {{"from": "c", "let": {{"at": "$at"}},

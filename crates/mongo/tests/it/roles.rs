@@ -57,7 +57,7 @@ async fn user(server: &Server, owner: &mut Connected, name: &str, roles: &[&str]
     log_in(server, name).await
 }
 
-/// Whether the command was refused for want of a role; its words must then be the known ones.
+/// Whether the command was refused for lack of a role; its message must then be the known one.
 async fn is_refused(client: &mut Connected, database: &str, command: &str) -> bool {
     let reply = client.on(database, json(command)).await;
     let refused = reply.get("code") == Some(&Value::Int32(13));
@@ -86,7 +86,7 @@ const ROLES: [&str; 14] = [
     "root@admin",
 ];
 
-/// A database, a command, and who of [`ROLES`] may run it, by the name alone. What destroys stands at the end.
+/// A database, a command, and which of [`ROLES`] may run it, by the name alone. Destructive commands stand at the end.
 const COMMANDS: &[(&str, &str, &str)] = &[
     ("shop", r#"{"find": "c"}"#, "read readWrite dbOwner readAnyDatabase readWriteAnyDatabase backup root"),
     ("other", r#"{"find": "c"}"#, "readAnyDatabase readWriteAnyDatabase backup root"),
@@ -277,7 +277,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("shop", r#"{"dropDatabase": 1}"#, "dbAdmin dbOwner clusterAdmin root"),
 ];
 
-/// What every user may, whatever the roles.
+/// Commands that every user may run, whatever the roles.
 const FOR_EVERYBODY: &[&str] = &[
     r#"{"ping": 1}"#,
     r#"{"listDatabases": 1}"#,
@@ -328,7 +328,7 @@ async fn the_table_of_roles_and_commands_is_complete() {
     }
 }
 
-/// Pipelines on `shop.c`, and whether a user may run them who reads and writes `shop` and has no other role.
+/// Pipelines on `shop.c`, and whether a user who reads and writes `shop` and has no other role may run them.
 const PIPELINES: &[(&str, bool)] = &[
     (r#"{"$lookup": {"from": "d", "localField": "x", "foreignField": "x", "as": "o"}}"#, true),
     (
@@ -569,7 +569,7 @@ async fn cursors_and_commands_of_others_are_for_who_manages_the_server() {
     assert!(closed(host.done("shop", close()).await));
     assert_eq!(ann.fails("shop", more()).await.0, 43);
 
-    // A stream that waits is a command that runs.
+    // A waiting stream is a running command.
     let stream = json(r#"{"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}"#);
     let stream = ann.done("shop", stream).await;
     let wait =

@@ -75,7 +75,7 @@ async fn one_user_leaves_cursors_to_others() {
     let found = honest.done("db", json(FIND)).await;
     let id = inner(&found, "cursor.id").clone();
     honest.done("db", Document::new().with("getMore", id).with("collection", "c")).await;
-    // In a transaction, which the refusal ends, it carries the label by which drivers run the transaction again.
+    // In a transaction, which the refusal ends, the error carries the label by which drivers run the transaction again.
     let refused = greedy.on("db", starts(json(FIND), 1)).await;
     assert_eq!(labels(&refused), ["TransientTransactionError"], "{refused:?}");
 }
@@ -97,7 +97,7 @@ async fn one_user_leaves_transactions_to_others() {
     greedy.done("db", starts(count(), 9)).await;
 }
 
-/// The account may authenticate on any database, and does not have a share on each.
+/// The account may authenticate on any database, and still has one share.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_account_is_one_user_on_all_databases() {
     let server = server(Limits { cursors: 4, ..Limits::default() }).await;
@@ -111,7 +111,7 @@ async fn the_account_is_one_user_on_all_databases() {
     }
 }
 
-/// What rests in cursors is bounded in bytes; beyond its share a user loses its own and no other user's.
+/// The bytes in idle cursors are bounded; beyond its share a user loses its own cursors and no other user's.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_cursors_of_one_user_hold_its_share_of_memory() {
     let most = 6 * LARGE;
@@ -139,7 +139,7 @@ async fn idle_cursors_of_one_user_hold_its_share_of_memory() {
     let small = Document::new().with("getMore", small).with("collection", "c");
     greedy.done("db", small).await;
     honest.done("db", more(&own)).await;
-    // A cursor that is closed, or has given everything, holds nothing.
+    // A closed or exhausted cursor holds nothing.
     greedy
         .done("db", Document::new().with("killCursors", "large").with("cursors", Value::Array(opened)))
         .await;
@@ -200,7 +200,7 @@ async fn a_transaction_does_not_lose_a_cursor() {
     assert!(text(&refused, "errmsg").contains("mongo-idle-memory"), "{refused:?}");
 }
 
-/// A user without any role computes nothing that would have to be kept.
+/// A user without any role cannot make the server hold computed documents.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_from_nowhere_need_a_role() {
     let server = server(Limits::default()).await;

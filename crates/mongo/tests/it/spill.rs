@@ -1,4 +1,4 @@
-//! Cursors that rest on rows in scratch files.
+//! Idle cursors with rows in scratch files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,7 +122,7 @@ async fn t24_scratch_files_of_a_resting_cursor_are_removed_within_the_bound() {
     assert_eq!(code(&client.on("db", more(&first, "promised", 1)).await), 43, "the cursor is closed");
 }
 
-/// Where the look at promises came too late, the copy outlived what was scrubbed: a bound was missed, which is told.
+/// If the check of promises came too late, the copy outlived the scrub: the missed bound is reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn t24_scratch_files_that_outlive_the_bound_are_told_as_missed() {
     let (server, bytes) = server().await;

@@ -1,4 +1,5 @@
-//! What a vanished client leaves behind ends by itself: no command arrives in these tests between the last one and the sweep.
+//! Cursors, transactions and sessions of a vanished client end by themselves: no command arrives in these tests between the
+//! last one and the sweep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ fn after(seconds: u64) -> Instant {
     Instant::now() + Duration::from_secs(seconds)
 }
 
-/// As long as a snapshot is held, what was removed since stays in the files: a promise of `maxPurgeDelay` cannot be kept.
+/// As long as a snapshot is held, removed bytes stay in the files: a promise of `maxPurgeDelay` cannot be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn t24_a_vanished_client_in_a_transaction_does_not_hold_its_snapshot() {
     let directory = tempfile::tempdir().unwrap();
@@ -46,7 +47,7 @@ async fn t24_a_vanished_client_in_a_transaction_does_not_hold_its_snapshot() {
     assert!(due > before + minute && due <= Instant::now() + minute, "a minute after its first command");
     server.service.sweep(due);
     assert_eq!(store.scrub(&Keyspace::ALL), Ok(Scrubbed::Done));
-    // Its cursor went with it, and the client learns what happened.
+    // Its cursor ended with it, and the client gets an error that says so.
     let status = client.ok(json(r#"{"serverStatus": 1}"#)).await;
     assert_eq!(inner(&status, "metrics.cursor.open.total"), &Value::Int64(0));
     let next = json(r#"{"find": "c"}"#)

@@ -1,4 +1,5 @@
-//! What belongs to the system in `admin`: no command reads it, explains a read of it, or tells its figures to any user.
+//! Collections of the system in `admin`: no command reads them, explains a read of them, or shows their figures to any
+//! user.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::scram::{Hash, authenticate};
 
 const KEYS: [&str; 4] = ["cHJpbWFyeQ==", "c2Vjb25kYXJ5", "cmVhZGVy", "cmVhZGVyMg=="];
 
-/// Commands that are about collections, over `NAME`. Every command of `listCommands` stands here or in [`NOT_ABOUT`].
+/// Commands on collections, over `NAME`. Every command of `listCommands` stands here or in [`NOT_ABOUT`].
 const ABOUT: &[&str] = &[
     r#"{"find": "NAME", "filter": {"_id": "admin.victim"}}"#,
     r#"{"find": "NAME", "filter": {"credentials.SCRAM-SHA-1.salt": {"$gt": "a"}}, "sort": {"user": 1}}"#,
@@ -115,7 +116,7 @@ const NOT_ABOUT: &[&str] = &[
     "whatsmyuri",
 ];
 
-/// A server with a user whose credentials are wanted, a view of what they lie in, and a collection beside it.
+/// A server with a user whose credentials are secret, a view of their collection, and a collection beside it.
 async fn server() -> (Server, Client<TcpStream>) {
     let entry = |(kind, text)| Entry { kind, key: Key::parse(text).unwrap(), source: KeySource::Generated };
     let mut settings = settings();
@@ -147,7 +148,7 @@ async fn log_in(server: &Server, user: &str, password: &str) -> Client<TcpStream
     client
 }
 
-/// Whether a command did nothing and told nothing.
+/// Whether a command did nothing and revealed nothing.
 fn is_refused(reply: &Document) -> bool {
     let failed = reply.get("ok") == Some(&Value::Double(0.0));
     failed || reply.contains("writeErrors") || reply.get("nErrors") == Some(&Value::Int32(1))
@@ -190,14 +191,14 @@ async fn no_command_and_no_explanation_reads_what_belongs_to_the_system() {
         let lookup = format!(r#"{{"aggregate": "c", "pipeline": [{{"$lookup": {from}}}], "cursor": {{}}}}"#);
         assert!(is_refused(&client.on("shop", json(&lookup)).await), "{user}");
     }
-    // What tools and those who look after users need is there.
+    // User administrators and their tools still get what they need.
     let users = owner.ok(json(r#"{"usersInfo": 1}"#)).await;
     assert_eq!(inner(&users, "users").as_array().unwrap().len(), 4);
     let names = owner.ok(json(r#"{"listCollections": 1, "nameOnly": true}"#)).await;
     assert!(format!("{names:?}").contains("system.users"), "{names:?}");
 }
 
-/// How many users there are, and how large they are, is not told by the figures of the database either.
+/// The figures of the database do not reveal the number or size of users either.
 #[tokio::test(flavor = "multi_thread")]
 async fn figures_of_the_database_do_not_tell_of_what_belongs_to_the_system() {
     let (server, mut owner) = server().await;

@@ -25,7 +25,7 @@ fn index(key: &str, options: &str) -> String {
     format!(r#"{{"createIndexes": "c", "indexes": [{{"key": {key}, "name": "t"{options}}}]}}"#)
 }
 
-/// A refused document is not there, in part or whole; one that is there keeps the index from being made.
+/// A refused document is not stored, in part or whole; a stored one prevents the index.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_index_takes_no_arrays_beside_its_words() {
     let server = Server::start().await;
@@ -111,7 +111,7 @@ async fn a_lookup_searches_by_the_text_index_of_the_other_collection() {
     let found = inner(&reply, "cursor.firstBatch").as_array().unwrap()[0].as_document().unwrap().clone();
     let expected = json(r#"{"_id": 1, "t": "foo", "d": [{"_id": 1, "s": 0.75}]}"#);
     assert_eq!(found, expected);
-    // The score of a search outside is none of the documents within.
+    // A search outside gives no score to the documents within.
     assert_eq!(client.fails("db", aggregate(&format!("{words}, "), score)).await.0, 40218);
     let late = aggregate("", &format!(r#"{{"$limit": 5}}, {words}"#));
     assert_eq!(client.fails("db", late).await.0, 17313);

@@ -72,7 +72,7 @@ async fn a_broken_handshake_ends_the_connection() {
     let (server, _) = server().await;
     let mut client = server.connect().await;
     client.send(&[0x16, 0x03, 0x01, 0x00, 0x05, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]).await;
-    // The server may say why, in TLS; then it is over.
+    // The server may send an alert, in TLS; then the connection ends.
     while client.read().await.is_some() {}
     server.connect().await.ping().await;
 }

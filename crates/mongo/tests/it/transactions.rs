@@ -1,4 +1,4 @@
-//! Transactions: what stays of them, and what does not.
+//! Transactions: which effects stay, and which do not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +158,8 @@ async fn a_retry_loop_leaves_no_cursor() {
     }
 }
 
-/// A command that commits may be stopped when the commit was made and is not noted yet. Told that there is no such
-/// transaction, the client would do everything once more.
+/// A command that commits may be stopped after the commit and before it notes that. If the client then learned that there
+/// is no such transaction, it would do everything once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_was_made_is_told_as_made_whatever_is_remembered_of_it() {
     let server = Server::start().await;
@@ -210,7 +210,7 @@ async fn t16_a_transaction_conflicts_if_a_document_that_it_has_read_dies_before_
         let reply = transactions[1].end("commitTransaction").await;
         assert_eq!(reply.get("ok"), Some(&Value::Double(1.0)), "{read}: nothing was written");
     }
-    // What does not match was not shown.
+    // A document that does not match was not shown.
     client
         .done(
             "db",
@@ -224,7 +224,7 @@ async fn t16_a_transaction_conflicts_if_a_document_that_it_has_read_dies_before_
     assert_eq!(transaction.end("commitTransaction").await.get("ok"), Some(&Value::Double(1.0)));
 }
 
-/// Runs a command on a connection of its own, and returns once the server has it at work.
+/// Runs a command on a connection of its own, and returns once the server runs it.
 async fn at_work(server: &Server, command: &str) -> tokio::task::JoinHandle<Document> {
     let mut client = server.connect().await;
     let command = json(command).with("comment", "waits");
@@ -260,7 +260,7 @@ async fn a_write_outside_waits_for_the_transaction_that_has_written_the_document
             r#"[{"_id": 1, "n": 11}]"#,
             r#"[{"_id": 1, "n": 1}]"#,
         ),
-        // It was chosen by what the transaction changes: it is asked again afterwards.
+        // The statement chose it by a field that the transaction changes: it must check the filter again afterwards.
         (
             r#"{"update": "c", "updates": [{"q": {"_id": {"$lt": 2}, "n": 0}, "u": {"$inc": {"n": 1}}}]}"#,
             0,
@@ -313,7 +313,7 @@ async fn an_insert_outside_waits_for_the_transaction_that_has_inserted_its_id() 
     }
 }
 
-/// Nothing waits longer than it may: for its own time limit, for the end of the transaction's life, for a client that left.
+/// A write stops waiting at its own time limit, at the end of the transaction's lifetime, and when its client has left.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
     let server = Server::start().await;
@@ -336,7 +336,7 @@ async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
     assert_eq!(found.get("n"), Some(&Value::Int32(1)), "{found:?}");
 }
 
-/// On a small server a few statements run at once. Those that wait for a transaction must leave places to others.
+/// On a small server a few statements run at once. Those that wait for a transaction must leave permits to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_wait_do_not_take_every_place() {
     let load = Arc::new(Admission::new(Bounds { statements: 4, ..Bounds::default() }));
@@ -351,7 +351,7 @@ async fn writes_that_wait_do_not_take_every_place() {
         let update = json(r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]}"#);
         waiting.push(tokio::spawn(async move { client.done("db", update).await }));
     }
-    // Two wait, which is half of the places, and the others go ahead: the transaction will conflict.
+    // Two wait, which is half of the permits, and the others go ahead: the transaction will conflict.
     let settled = async {
         while load.stats(Work::Statement).working != 2
             || waiting.iter().filter(|it| it.is_finished()).count() != 6

@@ -1,4 +1,4 @@
-//! Commands that write: which options they take, and what they say of many failures.
+//! Commands that write: which options they take, and what they report of many failures.
 
 use bson::{Document, Value};
 
@@ -17,7 +17,7 @@ async fn options_that_nobody_knows_are_refused() {
     for command in commands {
         assert_eq!(client.fails("db", json(&format!(r#"{command}, "zz": 1}}"#))).await.0, 40415, "{command}");
     }
-    // What drivers send along.
+    // Fields that drivers send along.
     for command in commands {
         let mut command = json(&format!(
             r#"{command}, "maxTimeMS": 5000, "writeConcern": {{"w": "majority"}}, "comment": "x", "apiVersion": "1",
@@ -102,7 +102,7 @@ async fn a_computed_document_that_is_too_large_is_an_error() {
         ))
     };
     assert_eq!(client.fails("db", push("")).await.0, 10334);
-    // What is large on the way only is not.
+    // A document that is large only in between is accepted.
     let reply = client.done("db", push(r#", {"$project": {"_id": 0, "n": {"$size": "$a"}}}"#)).await;
     assert_eq!(inner(&reply, "cursor.firstBatch"), &Value::Array(vec![json(r#"{"n": 17}"#).into()]));
 }
