@@ -34,11 +34,11 @@
 //! A number that is no double is an int, a long or a decimal, so 34 digits always hold it exactly. Negative zero is zero; the
 //! bits of a negative zero stand for the negative decimals that are too small for a double.
 //!
-//! **Long values.** A key longer than [`KEY_BYTES_MAX`] is truncated there, and a hash of the rest is appended. Equal values
-//! still have equal keys and others still have others, so such an index serves equality and uniqueness; a cut key sorts
-//! rightly against every key that differs within the part that was kept. But among values that share that part the order is
-//! that of the hash: an index with cut keys does not serve a sort, and a range has to take in everything that begins as its
-//! bound does ([`Extent::Cut`] says so).
+//! **Long values.** A key longer than [`KEY_BYTES_MAX`] is truncated there, and a hash of the rest is appended. Equal
+//! values still have equal keys and different ones different keys, so such an index serves equality and uniqueness; a cut
+//! key sorts correctly against every key that differs within the part that was kept. But values that share that part are in
+//! the order of the hash: an index with cut keys does not serve a sort, and a range has to include everything that begins
+//! as its bound does ([`Extent::Cut`] says so).
 
 use sha2::{Digest as _, Sha256};
 

@@ -43,12 +43,12 @@ impl Blocking {
         self.runtime.block_on(self.client.sender.write(bytes))
     }
 
-    /// Waits for the next answer in the order of their coming; nothing if the server closes the connection instead.
+    /// Waits for the next answer in the order of arrival; nothing if the server closes the connection instead.
     pub fn reply(&mut self) -> io::Result<Option<Reply>> {
         self.runtime.block_on(self.client.receiver.reply())
     }
 
-    /// Waits for the answer to a request. Others that come before are kept for their own calls.
+    /// Waits for the answer to a request. Others that arrive before are kept for their own calls.
     pub fn reply_to(&mut self, number: u32) -> io::Result<Reply> {
         self.runtime.block_on(self.client.receiver.reply_to(number))
     }

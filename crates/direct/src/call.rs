@@ -1,15 +1,15 @@
-//! Calls: what a test asks of the server, before it is signed and numbered.
+//! Calls: the requests of a test, before they are signed and numbered.
 
 use rntbd::{OperationType, RequestTokens, ResourceType};
 
 /// A request without what every request has: authorization, date, number, activity id.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {
-    /// What it is about.
+    /// The type of its resource.
     pub resource_type: ResourceType,
-    /// What it does.
+    /// The operation.
     pub operation_type: OperationType,
-    /// Names and everything else. An authorization that is given here is sent as it is.
+    /// Names and all other tokens. An authorization that is given here is sent as it is.
     pub tokens: RequestTokens<'a>,
     /// The body.
     pub payload: Option<&'a [u8]>,
@@ -95,7 +95,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns what is signed: the type of the resource and the link, which is made of the names that are there.
+    /// Returns what is signed: the type of the resource and the link, which is made of the names in the tokens.
     pub(crate) fn signed(&self) -> (&'static str, String) {
         let kind = RESOURCES.iter().find(|(_, resource, _)| *resource == self.resource_type);
         let mut tokens = self.tokens;

@@ -20,7 +20,7 @@ pub struct Client<S> {
 /// The half of a connection that writes.
 #[derive(Debug)]
 pub struct Sender<S> {
-    /// What signs and numbers the requests.
+    /// Signs and numbers the requests.
     pub session: Session,
     stream: WriteHalf<S>,
 }
@@ -30,12 +30,12 @@ pub struct Sender<S> {
 pub struct Receiver<S> {
     answers: Answers,
     stream: ReadHalf<S>,
-    /// Answers that came before the one that was waited for.
+    /// Answers that arrived before the one that the caller waits for.
     early: HashMap<Option<u32>, Reply>,
 }
 
 impl<S: AsyncRead + AsyncWrite> Client<S> {
-    /// Returns a client of a stream on which nothing has been said.
+    /// Returns a client of a stream on which nothing has been sent.
     pub fn new(stream: S, account: Account) -> Self {
         let (read, write) = split(stream);
         let receiver = Receiver { answers: Answers::default(), stream: read, early: HashMap::new() };
@@ -53,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite> Client<S> {
         Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("{}: {reason}", greeting.status)))
     }
 
-    /// Sends a context request and returns what the server says to it.
+    /// Sends a context request and returns the server's answer.
     pub async fn greet(&mut self) -> io::Result<Greeting> {
         let context = self.sender.session.context()?;
         self.sender.write(&context).await?;
@@ -81,7 +81,7 @@ impl<S: AsyncWrite> Sender<S> {
         self.stream.flush().await
     }
 
-    /// Says that nothing more follows.
+    /// Ends the sending direction: nothing more follows.
     pub async fn finish(&mut self) -> io::Result<()> {
         self.stream.shutdown().await
     }
@@ -100,7 +100,7 @@ impl<S: AsyncRead> Receiver<S> {
         }
     }
 
-    /// Waits for the next answer in the order of their coming; nothing if the server closes the connection instead.
+    /// Waits for the next answer in the order of arrival; nothing if the server closes the connection instead.
     pub async fn reply(&mut self) -> io::Result<Option<Reply>> {
         loop {
             if let Some(reply) = self.answers.reply()? {
@@ -112,7 +112,7 @@ impl<S: AsyncRead> Receiver<S> {
         }
     }
 
-    /// Waits for the answer to a request. Others that come before are kept for their own calls.
+    /// Waits for the answer to a request. Others that arrive before are kept for their own calls.
     pub async fn reply_to(&mut self, number: u32) -> io::Result<Reply> {
         loop {
             if let Some(reply) = self.early.remove(&Some(number)) {
@@ -123,11 +123,11 @@ impl<S: AsyncRead> Receiver<S> {
         }
     }
 
-    /// Reads what is there; returns whether the connection goes on. An end inside of an answer is an error.
+    /// Reads the bytes that have arrived; returns whether the connection goes on. An end inside of an answer is an error.
     async fn read(&mut self) -> io::Result<bool> {
         let mut piece = [0; 4096];
         let count = match self.stream.read(&mut piece).await {
-            // A server that closes TLS without a word has closed it all the same.
+            // A server that closes TLS without a close_notify has closed it all the same.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
             read => read?,
         };

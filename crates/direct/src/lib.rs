@@ -1,8 +1,8 @@
 //! A small client of Cosmos DB's direct mode, for tests alone.
 //!
-//! The clients of the vendor show that a server works; this one shows what they never do: requests in any order and number,
-//! answers left unread, frames that are wrong, names that no client would send. It checks nothing and repairs nothing: what a
-//! test asks for is sent, and what the server says is handed over.
+//! The vendor's clients show that a server works; this one sends what they never do: requests in any order and number,
+//! answers left unread, frames that are wrong, names that no client would send. It checks nothing and repairs nothing: it
+//! sends what a test gives it, and returns what the server answers.
 //!
 //! ```text
 //! Call        what is asked: types, tokens, payload

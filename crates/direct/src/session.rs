@@ -1,4 +1,4 @@
-//! A session: what is said on a connection, without the connection.
+//! A session: the requests and answers of a connection, without the connection.
 
 use std::io;
 
@@ -15,12 +15,12 @@ const FRAME_BYTES_MAX: usize = 1 << 20;
 /// The longest payload of an answer.
 const PAYLOAD_BYTES_MAX: usize = 1 << 26;
 
-/// By what requests are signed.
+/// The account that requests are signed for.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// The key, in base64.
     pub key: String,
-    /// The date, as RFC 1123 has it. It is the test that knows which one the server believes.
+    /// The date, as RFC 1123 has it. The test knows which one the server accepts.
     pub date: String,
 }
 
@@ -43,7 +43,7 @@ impl Session {
         date.clone_into(&mut self.account.date);
     }
 
-    /// Returns the bytes by which the connection is opened.
+    /// Returns the bytes that open the connection.
     pub fn context(&self) -> io::Result<Vec<u8>> {
         let context = ContextRequest {
             protocol_version: Some(1),
@@ -81,12 +81,12 @@ impl Session {
     }
 }
 
-/// What the server says of itself when a connection is opened.
+/// The server's description of itself when a connection is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting {
     /// 200, or why the connection is refused.
     pub status: u32,
-    /// That of the context request.
+    /// The id of the context request.
     pub activity_id: ActivityId,
     /// The server's name, without which the vendor's clients fail.
     pub server_agent: Option<String>,
@@ -101,11 +101,11 @@ pub struct Greeting {
 pub struct Reply {
     /// The HTTP status.
     pub status: u32,
-    /// That of the request.
+    /// The id of the request.
     pub activity_id: ActivityId,
     /// The number of the request.
     pub number: Option<u32>,
-    /// The bytes of the tokens, known to be in order.
+    /// The bytes of the tokens, already checked.
     tokens: Vec<u8>,
     /// The body.
     pub payload: Option<Vec<u8>>,
@@ -131,7 +131,7 @@ impl Reply {
     }
 }
 
-/// The answers of a connection, of which bytes come in any pieces.
+/// The answers of a connection, whose bytes arrive in pieces of any size.
 #[derive(Debug, Default)]
 pub struct Answers {
     received: Vec<u8>,

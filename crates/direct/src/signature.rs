@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 /// Returns the authorization for a verb on a resource; `kind` is `docs` or the like, `link` has no slash at its beginning.
 ///
-/// It is made here independently of the server's code, which otherwise would be checked by itself.
+/// It is written independently of the server's code, which otherwise would check itself.
 pub fn sign_link(verb: &str, kind: &str, link: &str, date: &str, key: &str) -> String {
     let text = format!("{}\n{kind}\n{link}\n{}\n\n", verb.to_lowercase(), date.to_lowercase());
     let key = STANDARD.decode(key).expect("a test's key is base64");

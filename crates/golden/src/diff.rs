@@ -1,4 +1,4 @@
-//! The difference between two texts, line by line, with a little of what surrounds it.
+//! The difference between two texts, line by line, with a few lines around it.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ fn align<'t>(expected: &[&'t str], found: &[&'t str]) -> Vec<(Side, &'t str)> {
     let tail = left.iter().rev().zip(right.iter().rev()).take_while(same).count();
     let (left, right) = (&left[..left.len() - tail], &right[..right.len() - tail]);
 
-    // How many lines the rests behind two places have in common.
+    // How many lines the texts after two positions have in common.
     let width = right.len() + 1;
     let mut common = vec![0_u32; (left.len() + 1) * width];
     for (row, one) in left.iter().enumerate().rev() {

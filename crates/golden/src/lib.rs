@@ -1,12 +1,12 @@
 //! The runner of golden scripts: text files that hold questions and the answers expected to them. For tests alone.
 //!
-//! A script is a transcript. The caller's function reads a script, writes its input into a [`Transcript`] as it stands and
-//! each answer behind its question; the script holds if that gives the same text again. What a question looks like
-//! is the caller's business, so each folder of scripts has its own form, described where its function is.
+//! A script is a transcript. The caller's function reads a script, writes its input into a [`Transcript`] unchanged and
+//! each answer after its question; the script passes if that gives the same text again. The caller decides what a question
+//! looks like, so each folder of scripts has its own form, described where its function is.
 //!
-//! With `UPDATE_GOLDEN=1` in the environment the transcripts are written into the files instead, for review as a
-//! difference in version control. Without it a difference is printed and fails the test. A folder without scripts fails,
-//! and so does a script that asks nothing.
+//! With `UPDATE_GOLDEN=1` in the environment the transcripts replace the files instead, for review as a difference in
+//! version control. Without it a difference is printed and fails the test. A folder without scripts fails, and so does a
+//! script without questions.
 
 mod diff;
 
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The variable of the environment that has the files rewritten.
+/// The environment variable that makes a run rewrite the files.
 pub const UPDATE: &str = "UPDATE_GOLDEN";
 
 /// A script as it is stored.
@@ -71,7 +71,7 @@ pub fn check(folder: impl AsRef<Path>, run: impl Fn(&Script, &mut Transcript)) {
     }
 }
 
-/// The same with failures as text.
+/// Runs the scripts as [`check`] does, and returns failures as text.
 fn examine(folder: &Path, update: bool, run: impl Fn(&Script, &mut Transcript)) -> Result<(), String> {
     let files = files(folder)?;
     if files.is_empty() {

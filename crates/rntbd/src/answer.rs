@@ -8,13 +8,13 @@ use crate::set::{self, WithPayload, token_set};
 token_set! {
     /// The tokens of an answer. Java reads each with the type of its own table, so the types here are exact.
     pub struct AnswerTokens<'a> {
-        /// Always there in what was read. [`Answer::encode`] sets it.
+        /// Present in every answer that was read. [`Answer::encode`] sets it.
         0x0000 "payloadPresent" Byte => payload_present: bool,
-        /// That of the request. Without it clients wait in vain.
+        /// The number of the request. Without it clients wait in vain.
         0x0035 "transportRequestID" ULong => transport_request_id: u32,
         0x0002 "lastStateChangeDateTime" SmallString => last_state_change: &'a str,
         0x0003 "continuationToken" String => continuation: &'a str,
-        /// Where a change feed goes on, too: .NET cannot do without it there.
+        /// Also where a change feed goes on: .NET requires it there.
         0x0004 "eTag" String => etag: &'a str,
         0x000C "retryAfterMilliseconds" ULong => retry_after_ms: u32,
         0x000E "storageMaxResoureQuota" String => resource_quota: &'a str,
@@ -22,7 +22,7 @@ token_set! {
         0x0010 "schemaVersion" SmallString => schema_version: &'a str,
         /// On every answer, errors too: Java builds its exceptions from it.
         0x0013 "LSN" LongLong => lsn: i64,
-        /// On every feed and query. .NET cannot do without it in a change feed.
+        /// On every feed and query. .NET requires it in a change feed.
         0x0014 "itemCount" ULong => item_count: u32,
         0x0015 "requestCharge" Double => request_charge: f64,
         0x0017 "ownerFullName" String => owner_full_name: &'a str,
@@ -43,7 +43,7 @@ token_set! {
         0x0032 "itemLSN" LongLong => item_lsn: i64,
         0x0038 "disableRntbdChannel" Byte => disable_rntbd_channel: bool,
         0x0039 "serverDateTimeUtc" SmallString => server_date_time_utc: &'a str,
-        /// Without it clients at Session read again whatever is not found.
+        /// Without it clients at Session read items again that are not found.
         0x003A "localLSN" LongLong => local_lsn: i64,
         /// Equal to `local_lsn`, or clients send barriers.
         0x003B "quorumAckedLocalLSN" LongLong => quorum_acked_local_lsn: i64,
@@ -85,7 +85,7 @@ impl<'a> WithPayload<'a> for AnswerTokens<'a> {
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u32,
-    /// That of the request.
+    /// The id of the request.
     pub activity_id: ActivityId,
     /// Everything else.
     pub tokens: AnswerTokens<'a>,

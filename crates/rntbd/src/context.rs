@@ -1,4 +1,4 @@
-//! The first exchange of a connection, by which both sides say who they are.
+//! The first exchange of a connection, in which both sides identify themselves.
 
 use crate::ActivityId;
 use crate::error::{Error, TooLong};

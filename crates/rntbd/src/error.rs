@@ -49,11 +49,11 @@ pub enum Broken {
         /// Where the token begins, from the first byte of the first token.
         offset: usize,
     },
-    /// No token says, or none says beyond doubt, whether a payload follows.
+    /// No token, or none without ambiguity, says whether a payload follows.
     PayloadUnknown,
 }
 
-/// A request that is in step with the protocol and yet cannot be carried out, with what its answer needs.
+/// A well-formed request that cannot be carried out, with what its answer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
     /// The reason, which is also the message for the client.
@@ -88,7 +88,7 @@ pub enum Refusal {
         /// The type in the frame.
         found: Kind,
     },
-    /// A token is given twice: which of the two is meant is not for the reader to guess.
+    /// A token is given twice: the reader does not guess which one the client means.
     Twice {
         /// The token's id.
         id: u16,

@@ -11,15 +11,15 @@ use crate::set::{self, WithPayload, token_set};
 
 token_set! {
     /// The tokens of a request that a server understands; all others are skipped.
-    ///
-    /// Names stand here as they are, without any encoding. What is not said below is what the HTTP header has of which the token
+    /// Names stand here as they are, without any encoding. Where nothing is said below, a token has the content of the HTTP
+    /// header that it replaces.
     /// takes the place.
     pub struct RequestTokens<'a> {
         /// The id of the collection as 8 bytes; in a request without names that of the resource, as 4, 8 or 16 bytes.
         0x0000 "resourceId" Bytes => resource_id: &'a [u8],
         /// As in HTTP, percent-encoding included.
         0x0001 "authorizationToken" String => authorization: &'a str,
-        /// Always there in what was read. [`Request::encode`] sets it.
+        /// Present in every request that was read. [`Request::encode`] sets it.
         0x0002 "payloadPresent" Byte => payload_present: bool,
         0x0003 "date" SmallString => date: &'a str,
         /// -1 leaves the size to the server.
@@ -49,7 +49,7 @@ token_set! {
         /// A JSON array.
         0x002B "partitionKey" String => partition_key: &'a str,
         0x002C "partitionKeyRangeId" String => partition_key_range_id: &'a str,
-        /// The id of the collection that the client believes it speaks of, in base64.
+        /// The id of the collection that the client believes it addresses, in base64.
         0x0035 "collectionRid" String => collection_rid: &'a str,
         0x0036 "partitionKeyRangeName" String => partition_key_range_name: &'a str,
         0x003E "enableLogging" Byte => enable_logging: bool,
@@ -122,9 +122,9 @@ impl<'a> WithPayload<'a> for RequestTokens<'a> {
 /// A request that is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request<'a> {
-    /// What it is about.
+    /// The type of its resource.
     pub resource_type: ResourceType,
-    /// What it does.
+    /// The operation.
     pub operation_type: OperationType,
     /// The id that the answer echoes.
     pub activity_id: ActivityId,

@@ -57,8 +57,8 @@ pub(crate) fn decode_with_payload<'a, S: WithPayload<'a>>(bytes: &'a [u8]) -> Re
     })
 }
 
-/// Reads all tokens. The first refusal does not end the reading, because the answer that tells of it needs other tokens; but
-/// the token that says whether a payload follows must be beyond doubt.
+/// Reads all tokens. The first refusal does not end the reading, because the answer to the client needs other tokens; but
+/// the token that says whether a payload follows must be unambiguous.
 fn read<'a, S: TokenSet<'a>>(
     bytes: &'a [u8],
     payload_present: Option<u16>,
@@ -196,7 +196,7 @@ impl<'a> Field<&'a [u8]> for &'a str {
 /// Defines a set of tokens by its table.
 ///
 /// A row is `id "name" Kind => field: Type`, where the value of the kind must be a [`Field`] of the type: the compiler checks it.
-/// After the kind that is written others that are taken too may follow: `ULong | Long`.
+/// After the kind that is written, other kinds may follow that are accepted too: `ULong | Long`.
 macro_rules! token_set {
     (
         $(#[$meta:meta])*

@@ -116,8 +116,8 @@ impl Stream {
 }
 
 impl Secure {
-    /// Encrypts bytes as TLS records of their own, which the next flush sends together with those before them. Returns how many
-    /// it took; none if as much as may be kept waits to be sent.
+    /// Encrypts bytes as TLS records of their own, which the next flush sends together with those before them. Returns how
+    /// many it took; none if the bytes that wait to be sent have reached their limit.
     pub fn put(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         self.stream.get_mut().1.writer().write_vectored(slices)
     }

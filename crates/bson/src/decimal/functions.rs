@@ -49,7 +49,8 @@ impl Decimal128 {
         })
     }
 
-    /// `finish` gets the number as a mantissa from one to ten and a power of ten; `None` says that the power is the result.
+    /// Returns a logarithm. `finish` gets the number as a mantissa from one to ten and a power of ten; `None` says that the
+    /// power is the result.
     fn logarithm(self, finish: impl Fn(Fixed, i64) -> Option<Fixed>) -> Decimal128 {
         match self.parts() {
             Parts::Infinity { negative: false } => self,
@@ -176,7 +177,8 @@ fn power_of_positive(base: Decimal128, power: Decimal128) -> Decimal128 {
         let whole = logarithm(mantissa)?.plus(powers.times(LN_10));
         Some(whole.times(Fixed::new(negative, times, scale.into())?))
     });
-    // Too large a power of something that rough says is near one: the product is what counts, and it is small.
+    // Without an argument the power is too large for something that `rough` puts near one: the product counts, and it is
+    // small.
     argument.map_or(Decimal128::from(1), exponential)
 }
 

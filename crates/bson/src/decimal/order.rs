@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::{Decimal128, Parts};
 
 impl Decimal128 {
-    /// Compares two numbers by what they amount to; NaN equals itself and is below everything.
+    /// Compares two numbers by their value; NaN equals itself and is below everything.
     pub(crate) fn compare(self, other: Decimal128) -> Ordering {
         Magnitude::of_decimal(self).compare(&Magnitude::of_decimal(other))
     }

@@ -118,7 +118,7 @@ impl fmt::Display for Decimal128 {
 mod tests {
     use super::*;
 
-    /// The text, and how it comes back; empty where it is the same.
+    /// The text, and how it is printed again; empty where it is the same.
     const TEXTS: &[(&str, &str)] = &[
         ("0", ""),
         ("-0", ""),

@@ -5,8 +5,8 @@
 //! element    type u8, name as a C string, value
 //! ```
 //!
-//! The check walks everything: lengths against the bytes that are really there, UTF-8, terminators, nesting. What it does not
-//! look for is a repeated name, which BSON allows; the first wins, as everywhere.
+//! The check walks everything: lengths against the bytes that are really there, UTF-8, terminators, nesting. It does not
+//! look for repeated names, which BSON allows; the first wins, as everywhere.
 
 use std::fmt;
 

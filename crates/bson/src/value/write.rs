@@ -302,7 +302,7 @@ mod tests {
         assert!(RawDocument::parse(longer.into()).is_err());
     }
 
-    /// Any single byte may be anything: the check answers, and what it lets through can be read to the end.
+    /// Changes each byte to some others: the check answers, and bytes that it accepts can be read to the end.
     #[test]
     fn a_changed_byte_is_refused_or_harmless() {
         let raw = RawDocument::from_document(&every_type());

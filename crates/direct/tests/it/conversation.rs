@@ -1,4 +1,4 @@
-//! What is asked, and which answer belongs to it.
+//! Requests, and the answers that belong to them.
 
 use std::io::ErrorKind;
 
@@ -14,7 +14,7 @@ pub(crate) fn account() -> Account {
     Account { key: "c29tZSBzZWNyZXQga2V5IGZvciB0ZXN0cw==".to_owned(), date: DATE.to_owned() }
 }
 
-/// A client that has been let in, and the other end.
+/// A client whose connection is open, and the other end.
 async fn opened() -> (Client<DuplexStream>, Peer<DuplexStream>) {
     let (near, far) = duplex(64);
     let mut peer = Peer(far);

@@ -1,4 +1,4 @@
-//! The client against a server that says what the test tells it to.
+//! The client against a server that the test scripts.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 

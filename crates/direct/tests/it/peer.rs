@@ -6,7 +6,7 @@ use rntbd::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// A server without a mind of its own.
+/// A server that only does what the test calls.
 pub(crate) struct Peer<S>(pub(crate) S);
 
 /// A request as it came.

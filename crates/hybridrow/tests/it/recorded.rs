@@ -1,4 +1,4 @@
-//! What a real client sent and took is read, and written again byte by byte.
+//! The streams of a real client are read, and written again byte by byte.
 
 use hybridrow::{
     Operation,

@@ -1,4 +1,4 @@
-//! Frames that no client should send: each is refused in its own words, and the limits hold before anything is read.
+//! Frames that no client should send: each is refused with its own message, and the limits hold before anything is read.
 
 use rntbd::{
     ActivityId, Answer, AnswerTokens, Broken, ContextAnswer, ContextRequest, Error, HEAD_BYTES,

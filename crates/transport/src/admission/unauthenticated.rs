@@ -62,7 +62,7 @@ struct UnauthenticatedConnection {
     address: IpAddr,
     rank: EvictionRank,
     bytes: usize,
-    /// Its place among the connections that hold something, in the order in which they began.
+    /// Its position among the connections that hold something, in the order in which they began.
     held_since: u64,
     cut_off: Arc<Notify>,
 }
@@ -141,7 +141,8 @@ impl UnauthenticatedConnections {
             self.cut(state, Some(rank));
         }
         while state.bytes > UNAUTHENTICATED_BYTES {
-            // Of those that hold as much, not the one that has just begun: it would be closed for the crowd before it.
+            // Of those that hold as much, not the one that has just begun: it would be closed because of all the earlier
+            // ones.
             let most = state.unauthenticated.values().max_by_key(|connection| {
                 (connection.bytes, Reverse((connection.rank.is_answered, connection.held_since)))
             });
