@@ -1,6 +1,6 @@
-//! What a backup must have in it: restored and served by another process, everything is as it was at one instant between the
-//! backup's beginning and its end. What was acknowledged before it began is in it, what was sent after it ended is not, and
-//! what belongs together is in it together.
+//! The content of a backup: restored and served by another process, everything is as it was at one instant between the
+//! backup's beginning and its end. Writes acknowledged before it began are in it, writes sent after it ended are not, and
+//! writes that happen together are in it together.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::writer::Item;
 #[derive(Clone, Debug)]
 pub struct Taken {
     pub file: PathBuf,
-    /// By the machine's clock.
+    /// When it began, by the machine's clock.
     pub begun: f64,
     pub ended: f64,
 }
@@ -83,7 +83,8 @@ fn content<'a>(
         entry
             .settle_within(found, (taken.begun, taken.ended), rules, now)
             .with_context(|| format!("item {id}"))?;
-        // Numbers of versions grow, so what is older was not yet made. What is gone tells nothing.
+        // Numbers of versions grow, so an older version means that this one was not yet made. A missing item proves
+        // nothing.
         for (rev, group) in entry.put_since(taken.begun) {
             if let Some(found) = found {
                 groups.add(group, found.rev >= rev).with_context(|| format!("item {id}"))?;

@@ -1,7 +1,7 @@
-//! Checks the server's accounting of memory: what peers make it hold, against the memory of the process.
+//! Checks the server's accounting of memory: the bytes it counts for peers, against the memory of the process.
 //!
-//! `request-memory` bounds what is counted. That only bounds memory if the count is correct, so the resident memory may grow
-//! by 1.3 times the bytes that are counted, and by no more.
+//! `request-memory` bounds the bytes counted. That only bounds memory if the count is correct, so the resident memory may
+//! grow by at most 1.3 times the counted bytes.
 
 use std::any::Any;
 use std::io::Write;
@@ -19,9 +19,9 @@ use crate::overload_peers::{held_bytes, make_large_items, signed, wait_for};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
-/// Memory may grow by so many times the bytes that are counted.
+/// How many times the counted bytes the memory may grow by.
 const MOST: f64 = 1.3;
-/// The least that has to be counted for a ratio to say something.
+/// The fewest counted bytes for which the ratio is judged.
 const COUNTED_LEAST: u64 = 64 << 20;
 /// The count is stable when it has not changed for this long.
 const STILL: Duration = Duration::from_secs(1);
@@ -30,12 +30,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ITEMS: &str = "/dbs/db/colls/c/docs";
 const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
 
-/// What peers make the server hold.
+/// A kind of peer, and what it makes the server hold.
 struct Kind {
     name: &'static str,
-    /// More of them than there is room for, or enough to tell.
+    /// More peers than there is memory for, or enough to judge.
     peers: usize,
-    /// Makes one peer do so, which goes on as long as the result exists.
+    /// Makes one peer do so, for as long as the result exists.
     begin: fn(&Server) -> Result<Box<dyn Any>>,
 }
 
@@ -46,7 +46,7 @@ const KINDS: [Kind; 4] = [
     Kind { name: "pages in direct mode that are not read", peers: 20, begin: unread_direct_pages },
 ];
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let launch = Launch::new(&setting.server, place);
     let mut told = Vec::new();

@@ -1,9 +1,9 @@
 //! A disk at a power failure: the durable part of a recording, and the possible states of the rest.
 //!
-//! The rules: a file's bytes are durable once the file was synced; a name is durable once its directory was synced. That is
-//! all that POSIX promises, and [`Loss::Strict`] gives no more. Journaling file systems give more: changes of names keep
-//! their order, and any sync carries those before it along. The other losses are of that kind, and differ in what is left
-//! of bytes that were not synced.
+//! The rules: a file's bytes are durable once the file was synced; a name is durable once its directory was synced. POSIX
+//! promises no more, and [`Loss::Strict`] gives no more. Journaling file systems give more: changes of names keep their
+//! order, and any sync makes those before it durable. The other losses are of that kind, and differ in which unsynced bytes
+//! are left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::recording::{Act, Event, FileId};
 /// The unit that is written as a whole or not at all.
 const PAGE: u64 = 4096;
 
-/// What becomes of that which was not synced.
+/// The state of everything that was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Names and bytes that were not synced are gone.
@@ -79,7 +79,7 @@ pub struct Disk<'a> {
 }
 
 impl<'a> Disk<'a> {
-    /// The next event happens.
+    /// Applies the next event.
     pub fn happen(&mut self, number: usize, event: &'a Event) {
         match &event.act {
             Act::SyncFile(file) => {
@@ -118,7 +118,7 @@ impl<'a> Disk<'a> {
     ) -> Result<()> {
         let mut pending = self.pending.clone();
         let mut seen = self.seen.clone();
-        // Names change in order: so far, but no further.
+        // Names change in order: up to this event, and no further.
         let reached = match loss {
             Loss::Strict | Loss::Dropped => 0,
             Loss::Torn | Loss::Shuffled => random.usize(..=later.len()),
@@ -154,12 +154,12 @@ fn apply(
 ) {
     let writes = pending.values().filter(|act| matches!(act, Act::Write(..))).count();
     let torn = random.usize(..=writes);
-    // A page that reached the disk has all that was written to it until then, and nothing of what came later.
+    // A page that reached the disk has everything that was written to it until then, and nothing written later.
     let mut pages: HashMap<(FileId, u64), usize> = HashMap::new();
     let mut number = 0;
     for (at, act) in pending {
         match act {
-            // A length is a matter of the directory of files, as names are.
+            // The length of a file is metadata, as names are.
             Act::Resize(file, length) if loss != Loss::Strict && *at < names_until => {
                 contents.entry(*file).or_default().resize(*length);
             }
@@ -197,7 +197,7 @@ fn pages_of(offset: u64, length: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         .map(move |page| (page, offset.max(page * PAGE), end.min((page + 1) * PAGE)))
 }
 
-/// A change of names.
+/// Applies a change of names.
 fn rename(tree: &mut Tree, act: &Act) {
     let mut put = |path: &Path, node: Option<Node>| {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return None };
@@ -243,7 +243,7 @@ fn materialize(tree: &Tree, contents: &HashMap<FileId, Content>, from: &Path, to
 mod tests {
     use super::*;
 
-    /// `root/a` is made and synced, its name only if told so; then bytes follow that are not synced.
+    /// Makes and syncs `root/a`, and the directory if told to; then writes bytes that are not synced.
     fn left(loss: Loss, directory_synced: bool) -> Option<Vec<u8>> {
         let root = Path::new("/p/root");
         let mut acts = vec![

@@ -1,8 +1,8 @@
 //! A disk that gets full: reads go on, writes get an error that says so, and with room again everything is there.
 //!
-//! With a reserve, as by default, the server never meets the end of the disk: what makes it larger is refused before, what makes
-//! room is taken, and with room again everything is, without a restart. Without one a commit fails half-way, and a restart
-//! mends it.
+//! With a reserve, as by default, the server never reaches the end of the disk: it refuses writes that need more and
+//! accepts those that free space, and with room again it accepts all, without a restart. Without a reserve a commit fails
+//! half-way, and a restart repairs that.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,19 +17,19 @@ use crate::world::{self, CONTAINERS, DATABASE, World};
 use crate::writer::Step;
 use crate::{Outcome, Setting};
 
-/// The disk's size, and with room again.
+/// The size of the disk: at first, and with room again.
 const SMALL_MIB: u32 = 8;
 const LARGE_MIB: u32 = 400;
 /// Steps of a writer of the MongoDB API while there is room.
 const DOCUMENT_STEPS: usize = 20;
-/// Batches of a hundred items: many more than fit.
+/// The largest number of batches of a hundred items: many more than fit.
 const BATCHES_MAX: usize = 400;
-/// Single items: many more than fit where a batch does not.
+/// The largest number of single items: many more than fit where a batch does not.
 const SINGLES_MAX: usize = 20_000;
 /// A container beside those of the ledger, with one item to be deleted.
 const SPARE: &str = "spare";
 
-/// Whether the server keeps something of the disk back.
+/// Whether the server reserves space on the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reserve {
     Kept,
@@ -126,7 +126,7 @@ fn make_room(disk: &Disk, launch: &Launch, full: Server, reserve: Reserve) -> Re
     }
 }
 
-/// Where a hundred items do not fit, some single ones still do.
+/// Writes single items where a hundred do not fit, until the first is refused.
 fn fill_up(client: &mut Client) -> Result<()> {
     for number in 0..SINGLES_MAX {
         let answer = client.upsert(SPARE, "p", &format!("{{\"id\":\"s{number}\",\"pk\":\"p\"}}"))?;
@@ -137,7 +137,7 @@ fn fill_up(client: &mut Client) -> Result<()> {
     anyhow::bail!("the disk does not get full by single items")
 }
 
-/// The MongoDB API says the same: documents are found, another one is refused, with the reason.
+/// Checks the same by the MongoDB API: documents are found, and another one is refused with the reason.
 fn ask_documents(server: &Server, why: &str) -> Result<()> {
     let mut wire = WireClient::connect(&server.mongo)?;
     let found = world::living_documents(&mut wire, 0).context("a find without room")?;
@@ -155,7 +155,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// None without the right to mount.
+    /// Mounts it; none without the right to mount.
     fn mount(path: &Path) -> Result<Option<Disk>> {
         std::fs::create_dir_all(path)?;
         let mut command = Command::new("mount");
@@ -174,7 +174,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: an engineer who looks at what a failure left is not in its way.
+        // Lazily: an engineer who looks at the files of a failure keeps it mounted.
         let _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
 }

@@ -1,4 +1,4 @@
-//! What else goes on while the server is killed: each focus makes one kind of work likely to be cut off.
+//! The work that goes on while the server is killed: each focus makes one kind likely to be interrupted.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ pub enum Focus {
     Compaction,
     /// The server is killed again while it recovers.
     Recovery,
-    /// The server was told to stop and is killed while it does.
+    /// The server was told to stop, and is killed before it has.
     Stopping,
 }
 
@@ -77,9 +77,9 @@ impl Focus {
 /// The state of the disturber when the server has ended.
 #[derive(Default)]
 pub struct Tally {
-    /// Its work was cut off.
+    /// Whether its work was interrupted.
     pub struck: AtomicBool,
-    /// The last backup that was finished before.
+    /// The last backup that finished before the kill.
     pub backup: Mutex<Option<Taken>>,
 }
 
@@ -117,7 +117,7 @@ impl Disturber<'_> {
     }
 
     fn begun(&self) {
-        // No thread waits any more once the server is to be killed.
+        // No thread may wait any longer once the server is to be killed.
         let _ = self.begun.send(());
     }
 
@@ -175,7 +175,7 @@ impl Disturber<'_> {
         }
     }
 
-    /// Backups one after the other. One is finished in any case, and to be compared; a later one is cut off.
+    /// Makes one backup after the other. The first always finishes, to be compared; a later one is interrupted.
     fn back_up(&mut self) -> Result<()> {
         self.crowd(2, 100)?;
         let (file, whole) = (self.place.join("new.backup"), self.place.join("whole.backup"));
@@ -226,7 +226,7 @@ impl Disturber<'_> {
         while self.scrubs()? == before {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // It was done before the server was struck.
+        // It finished before the server was killed.
         self.tally.struck.store(false, Ordering::Relaxed);
         self.move_time()
     }
@@ -236,13 +236,13 @@ impl Disturber<'_> {
     }
 }
 
-/// Returns how often files have been rid of what was removed.
+/// Returns how often removed bytes have been scrubbed from the files.
 pub fn scrubs(client: &mut Client) -> Result<u64> {
     let figures = client.admin("GET", "/_bolide/purge", "")?.expect(200)?;
     figures.number("scrubs").context("no figure of scrubs")
 }
 
-/// Has container `bulk` promise that bytes of the expired items are gone after so many seconds, or nothing any more.
+/// Sets a promise of container `bulk` that bytes of expired items are gone after so many seconds, or removes it.
 pub fn promise(client: &mut Client, seconds: Option<u32>) -> Result<()> {
     let seconds = seconds.map_or("null".to_owned(), |seconds| seconds.to_string());
     let body = format!("{{\"maxPurgeDelay\":{seconds}}}");

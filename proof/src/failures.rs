@@ -1,10 +1,10 @@
-//! Operations of the operating system that fail, the first, the second, the third and so on until none is left to fail.
+//! Makes operations of the operating system fail: the first, the second, the third and so on until none is left to fail.
 //!
-//! strace makes them fail and writes down that it did: on the store's writer thread, on the threads that flush and compact,
-//! on those that answer reads, and on all while the server starts. After a failed write or sync no write is acknowledged any more,
-//! the answers and the log say why, reads go on, and a restart finds everything that was acknowledged. A merge that fails is tried
-//! again by itself and keeps no client from writing. A read that fails is
-//! answered with an error, never with something else, and does no harm beyond itself.
+//! strace makes them fail and records it: on the store's writer thread, on the threads that flush and compact, on those
+//! that answer reads, and on all while the server starts. After a failed write or sync the server acknowledges no write any
+//! more, the answers and the log give the reason, reads go on, and a restart finds everything that was acknowledged. The
+//! server retries a failed merge by itself, and writes go on meanwhile. A failed read is answered with an error, never with
+//! something else, and has no other effect.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -30,29 +30,29 @@ use crate::{Effort, Outcome, Setting};
 const STEPS: usize = 25;
 /// How long the server may take to flush, to compact, to notice that this failed, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// In this time a clock that is asked renews its lease twice.
+/// Within this time the server renews the lease of its clock twice, if asked for the time.
 const TWO_LEASES: Duration = Duration::from_secs(12);
 /// The store's writer thread, the one that flushes and the one that compacts.
 const WRITER: &str = "bolide-writer";
 const FLUSHER: &str = "fjall:worker";
 const COMPACTOR: &str = "bolide-compact";
-/// Who answers reads is none of them.
+/// All other threads: those that answer reads are among them.
 const READERS: Threads = Threads::AllBut(&[WRITER, FLUSHER, COMPACTOR]);
-/// What the log says when a merge has succeeded that had failed.
+/// The log line for a merge that succeeds after a failure.
 const MERGED_AGAIN: &str = "compaction works again";
-/// Bytes that are allocated behind the end of a journal.
+/// Bytes that are allocated beyond the end of a journal.
 const AHEAD: u64 = 64 << 10;
 /// The file beside the data that says how far they go.
 const MARKER: &str = "bolide.store";
 
-/// When something fails.
+/// The stage in which something fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// On the writer thread under concurrent writes.
     Writing,
     /// On this thread while tables are flushed, merged and rewritten.
     Tending(&'static str),
-    /// On the threads that answer, while everything is read that lies in tables.
+    /// On the threads that answer, while all tables are read.
     Reading,
     /// On the thread that flushes, while the server stops in order.
     Stopping,
@@ -60,7 +60,7 @@ enum Stage {
     Starting,
 }
 
-/// On which files.
+/// The files on which it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Files {
     Any,
@@ -75,7 +75,7 @@ struct Failure {
     call: &'static str,
     error: &'static str,
     files: Files,
-    /// The least effort with which it is done.
+    /// The least effort for which it runs.
     from: Effort,
 }
 
@@ -145,7 +145,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
 
 struct Failures {
     launch: Launch,
-    /// What strace wrote down.
+    /// The file that strace writes.
     trace: PathBuf,
     world: World,
     everybody: Writers,
@@ -166,7 +166,7 @@ impl Failures {
         Ok(Failures { launch, trace, world, everybody, refused: 0, failed_reads: 0 })
     }
 
-    /// Returns whether there was an operation of that number to fail.
+    /// Runs one failure; returns whether there was an operation of that number to fail.
     fn one(&mut self, failure: &Failure, number: u64) -> Result<bool> {
         let injection = Injection { call: failure.call, error: failure.error, number };
         match failure.stage {
@@ -234,7 +234,7 @@ impl Failures {
         if struck.is_some() && thread == COMPACTOR {
             self.goes_on(&server, injection)?;
         } else if struck.is_some() {
-            // What was written before the failure came to be known is in the journal, where it belongs.
+            // Writes that came before the failure was noticed are in the journal, where they belong.
             while self.write_once(&server)?.is_none() {
                 ensure!(begun.elapsed() < PATIENCE, "{struck:?}: writes go on");
             }
@@ -248,7 +248,7 @@ impl Failures {
         Ok(struck.is_some())
     }
 
-    /// Lets a hundred items expire of which no byte may stay.
+    /// Lets a hundred items expire whose bytes must all be removed.
     fn provoke(&mut self, client: &mut Client) -> Result<()> {
         let writer = self.everybody.writers.last_mut().context("there are writers")?;
         writer.crowd(&self.world, client, 2)?;
@@ -259,7 +259,7 @@ impl Failures {
     fn while_reading(&mut self, injection: &Injection) -> Result<bool> {
         let server = self.start()?;
         self.write(&server, None)?;
-        // Then everything is in tables, and nothing of it in memory.
+        // Afterwards everything is in tables, and nothing in memory.
         ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
         let server = self.launch.start()?;
         self.world.read_clock(&mut Client::connect(&server.address)?)?;
@@ -277,7 +277,7 @@ impl Failures {
         Ok(struck.is_some())
     }
 
-    /// Tables cannot be written when the server is to stop: it says so, and the journal has what they have not.
+    /// Tables cannot be written when the server is to stop: it reports that, and the journal has the writes that they lack.
     fn while_stopping(&mut self, injection: &Injection) -> Result<bool> {
         let server = self.start()?;
         self.write(&server, None)?;
@@ -295,7 +295,7 @@ impl Failures {
     }
 
     fn while_starting(&mut self, injection: &Injection, files: Files) -> Result<bool> {
-        // Something for recovery to do, in tables, in the journal, and behind its end.
+        // Leaves work for recovery: in tables, in the journal, and beyond its end.
         let server = self.start()?;
         self.write(&server, None)?;
         ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
@@ -328,7 +328,7 @@ impl Failures {
         Ok(struck.is_some())
     }
 
-    /// The server ends first: a tracer that lets go might let a call through.
+    /// Ends the server first: a detaching tracer might let a call succeed.
     fn end(&mut self, server: Server, tracer: Tracer) -> Result<()> {
         server.kill()?;
         tracer.wait()?;
@@ -380,7 +380,7 @@ impl Failures {
         Ok(why)
     }
 
-    /// Reads everything in every way; how many reads failed. One that does not fail is right.
+    /// Reads everything in every way; returns how many reads failed. Those that do not fail must be right.
     fn read(&self, server: &Server) -> Result<u64> {
         let (mut client, mut failed) = (Client::connect(&server.address)?, 0);
         for (at, name) in CONTAINERS.iter().enumerate() {
@@ -427,8 +427,8 @@ impl Failures {
         Ok(failed)
     }
 
-    /// A merge that failed is tried again by itself, while writes go on. Only if the list of tables may have reached the disk
-    /// they stop, as after a failed commit.
+    /// Checks that the server retries a failed merge by itself, while writes go on. They stop, as after a failed commit,
+    /// only if the list of tables may have reached the disk.
     fn goes_on(&mut self, server: &Server, injection: &Injection) -> Result<()> {
         let begun = Instant::now();
         while !self.launch.logged().contains(MERGED_AGAIN) {
@@ -477,7 +477,7 @@ impl Failures {
     }
 }
 
-/// Returns `true` if nothing may be acknowledged after this: all but a table that could not be opened to read in it.
+/// Returns `true` if the server may acknowledge nothing after this failure: any but a failure to open a table for reading.
 fn stops_writes(line: &str) -> bool {
     !line.contains("openat(") || line.contains(MARKER)
 }

@@ -1,4 +1,4 @@
-//! Well-behaved clients, and what they meet while others attack.
+//! Well-behaved clients, and the answers they get while others attack.
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -10,25 +10,25 @@ use bolide_bench::processors::Ticks;
 use crate::item_client::{Act, DirectClient, ItemClient, ItemRequest};
 use crate::process::Server;
 
-/// Latencies of fewer requests than these say nothing about one in a hundred.
+/// The fewest requests for which the latency of one in a hundred is judged.
 const JUDGED_LEAST: u64 = 300;
 
-/// What honest clients met.
+/// The figures of well-behaved clients.
 #[derive(Default)]
 pub struct ClientFigures {
-    /// Of the seconds in which the processors were ours.
+    /// Latencies of the seconds in which other machines took no processors.
     latency: Histogram,
-    /// Of the second that is not over.
+    /// Latencies of the current second.
     second: Histogram,
     pub requests: u64,
     /// The refusals.
     pub refused: Vec<String>,
-    /// Whether `/ready` said so all the time.
+    /// Whether `/ready` succeeded all the time.
     pub is_ready: bool,
 }
 
 impl ClientFigures {
-    /// Returns the latency that one request in a hundred exceeds, in microseconds; none if too few count to tell.
+    /// Returns the latency that one request in a hundred exceeds, in microseconds; none if there are too few.
     pub fn p99_us(&self) -> Option<f64> {
         (self.latency.count() >= JUDGED_LEAST).then(|| self.latency.percentile(99.0))
     }
@@ -42,8 +42,8 @@ impl ClientFigures {
     }
 }
 
-/// Runs well-behaved clients of both APIs and of direct mode: reads, small and larger writes, queries; each round also on new connections. Runs
-/// as long as `length` says.
+/// Runs well-behaved clients of both APIs and of direct mode: reads, small and larger writes, queries; each round also on
+/// new connections. Runs for as long as `length` returns.
 pub fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigures> {
     let mut honest = ClientFigures { is_ready: true, ..ClientFigures::default() };
     let mut client = Client::connect(&server.address).context("an honest connection")?;
@@ -98,7 +98,7 @@ fn by_new_connections(honest: &mut ClientFigures, server: &Server, login: &mut L
     honest.note("a log-in to the MongoDB API", now, logged_in);
 }
 
-/// Returns the request for the item that is always there.
+/// Returns the request for the item that always exists.
 fn small() -> ItemRequest<'static> {
     ItemRequest { act: Act::Read, container: "c", pk: "p", id: "small", if_match: None, body: "" }
 }
@@ -162,7 +162,7 @@ fn two_batches(wire: &mut WireClient) -> Result<()> {
 
 /// Inserts a document in a transaction of its own.
 fn transaction(wire: &mut WireClient) -> Result<()> {
-    // Higher than any before, also those of another connection.
+    // Higher than all earlier ones, also those of other connections.
     let number = UNIX_EPOCH.elapsed()?.as_micros() as i64;
     let in_transaction = |command: Bson| {
         let lsid = Bson::new().uuid("id", [0xab; 16]);

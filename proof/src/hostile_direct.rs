@@ -1,7 +1,7 @@
 //! The effect of peers without a valid key that speak direct mode, inside TLS: the attacks of `hostile.rs` that apply to it.
 //!
-//! Each peer opens a connection and does one of the things of the table until the server ends it; some seconds later it comes
-//! again. An attack with little traffic: handshakes as fast as they go are a flood, which is the network's.
+//! Each peer opens a connection and does one of the things in the table until the server ends it; some seconds later it
+//! opens another. These attacks have little traffic: handshakes at full speed are a flood, which is the network's problem.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,7 +23,8 @@ use crate::hostile::{Attack, By, WITHOUT_A_KEY, run_attacks};
 use crate::process::Server;
 use crate::{Outcome, Setting};
 
-/// A stranger's largest frame, and the largest payload that is skipped instead of ending the connection.
+/// The largest frame of an unauthenticated client, and the largest payload that the server skips instead of ending the
+/// connection.
 const FRAME_BYTES: u32 = 16 << 10;
 const PAYLOAD_BYTES: u32 = 16 << 20;
 /// Requests that are refused before the server ends the connection.
@@ -37,7 +38,7 @@ const ATTACKS: &[Attack] = &[
         WITHOUT_A_KEY,
         |server, over| crowd(server, over, 600, Manner::Silent),
     ),
-    // Together they hold more than there is for strangers.
+    // Together they hold more than the budget of unauthenticated connections.
     Attack::new(
         "900 connections in direct mode announce frames that do not come",
         By::Strangers,
@@ -64,7 +65,7 @@ const ATTACKS: &[Attack] = &[
     ),
 ];
 
-/// What a peer does once it has opened a connection.
+/// What a peer does with an open connection.
 #[derive(Clone, Copy)]
 enum Manner {
     Silent,
@@ -74,12 +75,12 @@ enum Manner {
     LeavesUnread,
 }
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     run_attacks(setting, place, ATTACKS)
 }
 
-/// Lets so many peers loose until it is over; returns how many connections were opened.
+/// Runs this many peers until it is over; returns how many connections they opened.
 fn crowd(server: &Server, over: &AtomicBool, count: u64, manner: Manner) -> Result<u64> {
     let address = server.address.parse()?;
     let connector = connector(CertificateDer::from_pem_slice(&server.root_certificate()?)?)?;
@@ -92,7 +93,7 @@ fn crowd(server: &Server, over: &AtomicBool, count: u64, manner: Manner) -> Resu
         runtime.spawn(async move {
             sleep(delay).await;
             loop {
-                // How its connection ends is the server's affair.
+                // The server may end the connection in any way.
                 let _ = peer.attack(manner).await;
                 sleep(Duration::from_millis(fastrand::u64(5_000..15_000))).await;
             }
@@ -123,7 +124,7 @@ impl Peer {
             Manner::Silent => {}
             Manner::AnnouncesFrames => {
                 let (_, mut bytes) = client.sender.session.request(&call)?;
-                // Some of them more than any frame may have.
+                // Some announce more than any frame may have.
                 let announced = if self.number.is_multiple_of(10) { u32::MAX } else { FRAME_BYTES };
                 bytes[..4].copy_from_slice(&announced.to_le_bytes());
                 client.sender.write(&bytes[..HEAD_BYTES]).await?;
@@ -143,7 +144,7 @@ impl Peer {
                 for _ in 0..REFUSALS {
                     client.sender.send(&call).await?;
                 }
-                // Behind what is not read no end can be seen; but what is written to a connection that has ended fails.
+                // A peer that does not read sees no end; but a write to a connection that has ended fails.
                 loop {
                     sleep(Duration::from_secs(1)).await;
                     client.sender.write(&[0]).await?;

@@ -1,4 +1,4 @@
-//! Peers without a key, as bytes: HTTP/2 with windows that stay shut, prefaces, MongoDB headers that announce.
+//! Peers without a key, as bytes: HTTP/2 with closed windows, prefaces, MongoDB headers that only announce.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,34 +17,34 @@ const WINDOW_UPDATE: u8 = 8;
 const END: u8 = 5;
 const ACK: u8 = 1;
 
-/// The setting that answers have no window but what is granted later.
+/// The setting that gives answers no window beyond later grants.
 const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Connections that are made and kept. Of those that the server closes, a tenth of the crowd is made again every second: it is
-/// an attack with little traffic, not a flood, which is the network's.
+/// Connections that are made and kept. Those that the server closes are replaced, at most a tenth of the count every
+/// second: the attack has little traffic. A flood is the network's problem.
 pub struct PeerGroup {
     pub count: usize,
-    /// What each says.
+    /// The bytes that each sends.
     pub says: Vec<u8>,
     /// Whether they go to the MongoDB port.
     pub to_mongo: bool,
-    /// What they do with what the server sends.
+    /// Whether they read the server's bytes.
     pub reading: Reading,
 }
 
 /// Whether a peer reads its socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// All that comes, so that the kernel's buffers hold up nothing; pings are answered.
+    /// Reads everything, so that the kernel's buffers hold nothing up; answers pings.
     All,
     /// Nothing of HTTP/2: what the server writes stays in the kernel's buffers until they are full.
     Nothing,
 }
 
 impl PeerGroup {
-    /// Keeps the crowd until it is over; how many connections there were.
+    /// Keeps the connections until it is over; returns how many there were.
     pub fn keep(&self, server: &Server, over: &AtomicBool) -> Result<u64> {
         let address = if self.to_mongo { &server.mongo } else { &server.address };
         let (mut peers, mut made) = (Vec::new(), 0);
@@ -71,11 +71,11 @@ impl PeerGroup {
 }
 
 impl Reading {
-    /// Does so, and returns whether the server has the connection open.
+    /// Handles the server's bytes, and returns whether the server has the connection open.
     fn is_open(self, peer: &mut TcpStream) -> bool {
         match self {
             Reading::All => drain(peer),
-            // Behind what is not read no end can be seen; but a server that has closed resets what is written to it.
+            // A peer that does not read sees no end; but a server that has closed resets what is written to it.
             Reading::Nothing => match peer.write(&frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])) {
                 Ok(_) => true,
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
@@ -84,7 +84,7 @@ impl Reading {
     }
 }
 
-/// Takes what has come and answers pings, until the server closes.
+/// Reads the bytes that have come and answers pings, until the server closes.
 fn drain(peer: &mut TcpStream) -> bool {
     let mut bytes = [0; 16 * 1024];
     loop {
@@ -133,14 +133,14 @@ pub fn preface() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// So many requests for one path, whose answers have no window. The path is sent once and kept in the table of headers, so that
-/// each further request costs some bytes.
+/// Returns so many requests for one path, whose answers have no window. The path is sent once and kept in the table of
+/// headers, so that each further request takes a few bytes.
 pub fn unread_answers(path: &str, requests: u32) -> Vec<u8> {
     let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &NO_WINDOW)].concat();
     // `:method: GET`, `:scheme: http`, `:authority` as it is.
     let fixed = [&[0x82, 0x86, 0x01][..], &string("localhost")].concat();
     for request in 0..requests {
-        // The path, kept; then what was kept last.
+        // The path, kept; then the last kept entry.
         let path = if request == 0 { [&[0x44][..], &string(path)].concat() } else { vec![0x80 | 62] };
         bytes.extend(frame(HEADERS, END, 2 * request + 1, &[&fixed[..], &path].concat()));
     }

@@ -1,5 +1,5 @@
-//! Users of the MongoDB API that hold resources between two requests, and peers that guess passwords. Each says how much it
-//! has done, when it is done or when it is over.
+//! Users of the MongoDB API that hold resources between two requests, and peers that guess passwords. Each function returns
+//! how much it has done, when it is done or when the attack is over.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use bolide_bench::client::{Bson, Login, Value, WireClient, message};
 
 use crate::process::Server;
 
-/// Connections that guess at once, and how many guesses a second all of them may come to: each wrong one waits a second.
+/// The number of guessing connections, and the bound on their guesses per second: each wrong one waits a second.
 const GUESSING: usize = 50;
 const GUESSES_MOST: f64 = 2.0 * GUESSING as f64;
 
-/// How many cursors or transactions would exceed the bound by far if nothing ended them.
+/// How many cursors or transactions exceed the bound by far if the server ends none.
 const ENOUGH: u64 = 14;
 
 /// The users that attack: the name is the password and the role.
 const USERS: [&str; 2] = ["read", "readWrite"];
-/// Once this many have been refused one after the other, nothing is left to take.
+/// After this many refusals in a row nothing is left to take.
 const REFUSALS: usize = 20;
 
 /// Creates the users that attack.
@@ -37,7 +37,7 @@ fn connect(server: &Server, role: &str) -> Result<WireClient> {
     Ok(wire)
 }
 
-/// Opens cursors and transactions for as long as it gets any, then asks for more from time to time.
+/// Opens cursors and transactions until none are granted, then tries again from time to time.
 pub fn many_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
     let mut wire = connect(server, "read")?;
     let (mut opened, mut refused) = ([0_u64; 2], [0; 2]);
@@ -68,13 +68,13 @@ pub fn many_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
     Ok(opened.iter().sum())
 }
 
-/// Whether a command was carried out.
+/// Whether a command succeeded.
 fn succeeds(answer: &[u8]) -> Result<bool> {
     let ok = Value::field(answer, "ok")?.and_then(|ok| ok.number());
     Ok(ok == Some(1.0) && Value::field(answer, "writeErrors")?.is_none())
 }
 
-/// Opens cursors over groups of small documents, and leaves them.
+/// Opens cursors over groups of small documents, and abandons them.
 pub fn idle_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
     let mut wire = connect(server, "readWrite")?;
     for from in (0..100_000).step_by(10_000) {
@@ -97,7 +97,7 @@ pub fn idle_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
     Ok(opened)
 }
 
-/// Opens transactions, writes as much as one may in each, and leaves them.
+/// Opens transactions, writes the most allowed in each, and abandons them.
 pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
     let mut wire = connect(server, "readWrite")?;
     wire.command("test", Bson::new().text("create", "written"))?;
@@ -115,7 +115,7 @@ pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
             if part == 0 {
                 command = command.bool("startTransaction", true);
             }
-            // One that was ended because of what its user holds is told so, and the next one is tried.
+            // The server reports a transaction that it has ended because of its user's memory; the next one is tried.
             if !succeeds(wire.exchange(&message("test", command))?)? {
                 break;
             }

@@ -1,7 +1,7 @@
 //! The cost of an idle server: its start time on an empty store, and its memory.
 //!
-//! How soon it is there is told by the clock where processors are free. Where others keep them busy it is told by the processor time
-//! that the server has used until then: how long it waited for a processor is not its own doing.
+//! Where processors are free, the clock measures the start. Where other programs keep them busy, the processor time that
+//! the server has used until then does: waiting for a processor is not its fault.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::process::Launch;
 use crate::{Outcome, Setting};
 
 const READY_MOST: Duration = Duration::from_millis(100);
-/// Starts leave more than this of two processors idle, one after the other. Less means that others use them.
+/// A start leaves more than this part of two processors idle; if less is idle, other programs use them.
 const IDLE_LEAST: f64 = 0.2;
 const MEMORY_MOST_KIB: u64 = 30 * 1024;
 
-/// What one start took.
+/// The times of one start.
 struct Start {
     ready: Duration,
     used: Duration,
     memory_kib: u64,
 }
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let (before, mut starts) = (Ticks::read()?, Vec::new());
     for number in 0..setting.rounds(15, 50, 200) {
@@ -38,7 +38,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
         (|start| start.ready, "")
     };
     starts.sort_by_key(judged);
-    // Most starts, not the luckiest, and not what the machine does to the last few.
+    // The ninth of ten starts in order of time: neither the luckiest, nor the last few that the machine disturbed.
     let ready = judged(&starts[starts.len() * 9 / 10]);
     ensure!(ready < READY_MOST, "nine of ten starts take up to {ready:?}{by}, {READY_MOST:?} is promised");
     let memory_kib = starts.iter().map(|start| start.memory_kib).max().unwrap_or_default();

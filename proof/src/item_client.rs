@@ -7,7 +7,7 @@ use rntbd::OperationType;
 
 use crate::process::Server;
 
-/// What is done with an item.
+/// An operation on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Create,
@@ -31,7 +31,7 @@ pub struct ItemRequest<'a> {
     pub body: &'a str,
 }
 
-/// A connection on which one request follows the other. An error is a connection that is gone.
+/// A connection with one request after the other. An error says that the connection is lost.
 pub trait ItemClient {
     fn item(&mut self, request: &ItemRequest<'_>) -> Result<Answer>;
 
@@ -121,7 +121,7 @@ impl ItemClient for DirectClient {
     }
 }
 
-/// Returns what requests in direct mode are signed by, as of now.
+/// Returns the account that signs requests in direct mode now.
 pub fn account() -> Account {
     Account { key: bolide_bench::client::KEY.to_owned(), date: bolide_bench::client::date() }
 }

@@ -1,4 +1,4 @@
-//! Items as they go over the wire, and back: how a version looks, and whether one that was read is whole.
+//! Items on the wire: how a version is written, and whether a version that was read is whole.
 
 use anyhow::{Context, Result, ensure};
 use bolide_bench::client::{Bson, Value as BsonValue};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::ledger::{Event, Version, fill};
 use crate::times::ItemExpiry;
 
-/// The `ttl` that a writer wants.
+/// The `ttl` that a writer sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     Inherited,
@@ -35,7 +35,7 @@ pub fn body(id: &str, pk: &str, rev: u64, size: usize, wanted: Wanted) -> String
     )
 }
 
-/// Returns a patch that makes a version of the one that is there.
+/// Returns a patch that turns the present version into this one.
 pub fn patch(rev: u64, wanted: Wanted) -> String {
     let set = |name: &str, value: i128| format!("{{\"op\":\"set\",\"path\":\"/{name}\",\"value\":{value}}}");
     let mut operations = vec![set("rev", rev.into()), set("twin", rev.into())];
@@ -47,7 +47,7 @@ pub fn patch(rev: u64, wanted: Wanted) -> String {
     format!("{{\"operations\":[{}]}}", operations.join(","))
 }
 
-/// Returns the version that an item is of, seen live at `alive`; an error if it is not whole.
+/// Returns the version of an item that was seen live at `alive`; an error if it is not whole.
 pub fn version(item: &Value, alive: i64) -> Result<Version> {
     let number = |name: &str| item[name].as_u64().with_context(|| format!("no number '{name}' in {item}"));
     let (rev, written) = (number("rev")?, number("_ts")? as i64);
@@ -68,7 +68,7 @@ fn whole(rev: u64, twin: u64, made: u64, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns what an envelope of the feed of all versions says, and of which item.
+/// Returns the item and the event of an envelope of the feed of all versions.
 pub fn event(envelope: &Value) -> Result<(String, Event)> {
     let metadata = &envelope["metadata"];
     let rev = |image: &Value| image["rev"].as_u64();

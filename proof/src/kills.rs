@@ -29,12 +29,12 @@ use crate::writer::Step;
 use crate::{Outcome, Setting};
 
 const WRITERS: usize = 5;
-/// Of them, those in direct mode.
+/// The number of writers in direct mode.
 const DIRECT_WRITERS: usize = 2;
 const WIRE_WRITERS: usize = 2;
 /// Steps of each writer before the journal loses its end.
 const SABOTAGED_STEPS: usize = 30;
-/// How long the work that is to be cut off may take to begin.
+/// How long the work that a kill interrupts may take to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
@@ -53,15 +53,15 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
             println!("  {} rounds, {:.0} s, {}", round + 1, begun.elapsed().as_secs_f64(), kills.figures);
         }
     }
-    // What the last kill left.
+    // Compares after the last kill.
     kills.compare()?.stop(Duration::from_secs(30))?;
     kills.launch.inspect()?;
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Outcome::Held(format!("{rounds} kills in {seconds:.0} s, {}", kills.figures)))
 }
 
-/// Returns whether the harness would notice: the end of the journal is cut off after a kill, which takes acknowledged writes
-/// with it.
+/// Checks that the harness would notice a loss: the end of the journal is cut off after a kill, which takes acknowledged
+/// writes with it.
 pub fn sabotage(setting: &Setting, place: &Path) -> Result<Outcome> {
     let rounds = setting.rounds(2, 5, 20);
     let mut told = String::new();
@@ -73,15 +73,15 @@ pub fn sabotage(setting: &Setting, place: &Path) -> Result<Outcome> {
         let bytes = kills.random.u64(20_000..60_000);
         cut_journal(&kills.launch.data, bytes)?;
         match kills.compare() {
-            Ok(_) => bail!("{bytes} bytes of the journal are gone, and nobody noticed"),
+            Ok(_) => bail!("{bytes} bytes of the journal are gone, and the comparison did not notice"),
             Err(error) => told = format!("{error:#}"),
         }
-        ensure!(told.contains("is lost"), "it was noticed, but not by who compares: {told}");
+        ensure!(told.contains("is lost"), "it was noticed, but not by the comparison: {told}");
     }
     Ok(Outcome::Held(format!("noticed {rounds} times, the last time so: {told}")))
 }
 
-/// Cuts off so many bytes of what was written to the newest journal file.
+/// Cuts this many written bytes off the end of the newest journal file.
 fn cut_journal(data: &Path, bytes: u64) -> Result<()> {
     let mut journals: Vec<PathBuf> = std::fs::read_dir(data)?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -105,7 +105,7 @@ struct Kills {
     figures: Figures,
     /// Whether a container has a promise that the next round takes back.
     promised: bool,
-    /// The next start tells whether this was cut off.
+    /// The work of the last round, if the next start shows whether it was interrupted.
     unfinished: Option<Focus>,
 }
 
@@ -119,11 +119,11 @@ struct Figures {
     transactions: u64,
     inspections: u64,
     backups: u64,
-    /// Items that were compared in them.
+    /// Items compared in backups.
     backup_items: u64,
-    /// The farthest that shown time was from the machine's after a kill.
+    /// The largest distance of shown time from the machine's after a kill.
     offset_seconds: f64,
-    /// Rounds by focus: the work was under way when the server was struck, out of all.
+    /// Rounds by focus: those in which the kill interrupted the work, out of all.
     struck: BTreeMap<&'static str, (u64, u64)>,
 }
 
@@ -234,7 +234,7 @@ impl Kills {
                 let struck = self.strike_recovery()?;
                 self.figures.struck(focus, struck);
             }
-            // The remaining work shows after the start.
+            // The rest of the work shows after the start.
             Focus::Purge | Focus::IndexBuild => self.unfinished = Some(focus),
         }
         if let Some(taken) = tally.backup.lock().as_ref() {
@@ -244,7 +244,7 @@ impl Kills {
             self.figures.backup_items += items;
         }
         self.everybody.forget();
-        // A copy, because an inspection recovers what it looks at: that is left to the server.
+        // Inspects a copy, because an inspection recovers the data that it opens: that is left to the server.
         self.launch.inspect_copy(&self.place.join("inspected"))?;
         self.figures.inspections += 1;
         Ok(())
@@ -316,7 +316,7 @@ impl Kills {
         Ok(was_running)
     }
 
-    /// Expires the server while it starts; whether it had not got ready.
+    /// Kills the server while it starts; returns whether a kill came before it was ready.
     fn strike_recovery(&mut self) -> Result<bool> {
         let mut early = false;
         for _ in 0..self.random.u8(1..4) {
@@ -336,7 +336,7 @@ impl Kills {
     }
 }
 
-/// Returns whether there is still something of the work to do.
+/// Returns whether some of the work is left to do.
 fn left_over(focus: Focus, client: &mut Client) -> Result<bool> {
     if focus == Focus::Purge {
         return Ok(client.purge()?.1 > 0);

@@ -1,10 +1,10 @@
 //! The ledger of a writer: acknowledged writes, writes in flight, and the states that they allow.
 //!
 //! Every item belongs to one writer, so that its writes come one after the other: at most one of them has an unknown
-//! outcome, the one that was on its way when the server went. Everything else is known.
+//! outcome, the one in flight when the server ended. All others are known.
 //!
-//! Every version has a number of its own (`rev`), twice in the item, and a text that follows from the number of the
-//! version that wrote it: an item of which only a part was written is told.
+//! Every version has a number of its own (`rev`), twice in the item, and a text that follows from the number: an item of
+//! which only a part was written is detected.
 
 use anyhow::{Result, bail, ensure};
 
@@ -45,14 +45,14 @@ pub struct Attempt {
     pub mortal: bool,
 }
 
-/// What became of a write that was on its way.
+/// The outcome of a write that was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// There was none.
     Nothing,
     Made,
     NotMade,
-    /// It cannot be determined.
+    /// The outcome of this change cannot be determined.
     Unknown(Change),
 }
 
@@ -66,11 +66,11 @@ pub struct Entry {
     pub changes: Vec<Change>,
     /// The last version in the feed; none if the feed had its removal.
     pub told: Option<u64>,
-    /// What was known at which moment of the machine's clock, where that is asked for.
+    /// The past states with their times on the machine's clock, if they are recorded.
     pub past: Option<Vec<Moment>>,
 }
 
-/// What was known of an item from a moment on, in seconds since 1970.
+/// The known state of an item from a moment on, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     pub since: f64,
@@ -79,13 +79,13 @@ pub struct Moment {
 }
 
 impl Entry {
-    /// A write is about to be sent.
+    /// Records a write that is about to be sent.
     pub fn attempts(&mut self, attempt: Attempt) {
         self.attempt = Some(attempt);
         self.remember();
     }
 
-    /// From now on it is remembered when what was known.
+    /// Begins to record past states.
     pub fn begin_past(&mut self) {
         self.past = Some(Vec::new());
         self.remember();
@@ -105,7 +105,7 @@ impl Entry {
         Entry { version, attempt, ..Entry::default() }
     }
 
-    /// Whether `found` is what was there at some moment from `begun` to `ended`; if not, what is wrong with it as of `begun`.
+    /// Checks that `found` was the state at some moment from `begun` to `ended`; the error is about the state as of `begun`.
     pub fn settle_within(
         &self,
         found: Option<Version>,
@@ -123,7 +123,7 @@ impl Entry {
         if later.any(fits) { Ok(()) } else { first }
     }
 
-    /// Versions that were acknowledged, each with its group, sent at `begun` or later.
+    /// Returns the versions that were acknowledged, each with its group, sent at `begun` or later.
     pub fn put_since(&self, begun: f64) -> impl Iterator<Item = (u64, u64)> {
         let past = self.past.as_deref().unwrap_or_default();
         past.windows(2).filter(move |pair| pair[0].since >= begun).filter_map(|pair| {
@@ -145,7 +145,7 @@ impl Entry {
         }
     }
 
-    /// A write was acknowledged.
+    /// Records that a write was acknowledged.
     pub fn acknowledged(&mut self, change: Change, version: Option<Version>) {
         self.attempt = None;
         self.version = version;
@@ -153,7 +153,7 @@ impl Entry {
         self.remember();
     }
 
-    /// The write on its way was refused: nothing has changed.
+    /// Records that the write in flight was refused: nothing has changed.
     pub fn refused(&mut self) {
         self.attempt = None;
         self.remember();
@@ -165,8 +165,8 @@ impl Entry {
         self.remember();
     }
 
-    /// Compares with what is there after a restart, `found` being its version. Tells what became of the write that
-    /// was on its way.
+    /// Compares with the state after a restart, whose version is `found`. Returns the outcome of the write that was in
+    /// flight.
     pub fn settle(&mut self, found: Option<Version>, rules: &Rules, now: Span) -> Result<Settled> {
         let presence = self.presence(rules, now);
         let attempt = self.attempt.take();
@@ -212,8 +212,8 @@ impl Entry {
         Settled::Made
     }
 
-    /// Compares what the feed told since the last time with what was written. `settled` is what became of the write
-    /// that was on its way, `now` the time after the feed was read.
+    /// Compares the feed's events since the last time with the writes. `settled` is the outcome of the write that was in
+    /// flight, `now` the time after the feed was read.
     pub fn compare_feed(
         &mut self,
         events: &[Event],
@@ -251,11 +251,11 @@ impl Entry {
 pub struct Event {
     pub previous: Option<u64>,
     pub current: Option<u64>,
-    /// Whether it ended by its time.
+    /// Whether it ended by expiry.
     pub expired: bool,
 }
 
-/// Seconds since 1970 by the machine's clock, which strace goes by, too.
+/// Returns the seconds since 1970 by the machine's clock, which strace uses too.
 pub fn wall_clock() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())

@@ -1,7 +1,7 @@
 //! Reliability checks of the real binary under crashes, failures and hostile clients.
 //!
-//! One file for each check, one row for each in [`CHECKS`]. A check draws everything random from its seed, works in
-//! a directory of its own, and fails with an error that says what did not hold; the directory then stays.
+//! One file for each check, one row for each in [`CHECKS`]. A check draws everything random from its seed, works in a
+//! directory of its own, and fails with an error that names what did not hold; the directory then stays.
 //!
 //! | file | what |
 //! |---|---|
@@ -84,7 +84,7 @@ pub enum Outcome {
 pub struct Check {
     pub name: &'static str,
     pub what: &'static str,
-    /// The least effort with which it is one of all.
+    /// The least effort at which `all` includes it.
     pub from: Effort,
     pub run: fn(&Setting, &Path) -> Result<Outcome>,
 }
@@ -93,49 +93,49 @@ pub struct Check {
 pub const CHECKS: &[Check] = &[
     Check {
         name: "idle",
-        what: "on an empty store the server is ready in no time and small",
+        what: "on an empty store the server starts fast and uses little memory",
         from: Effort::Quick,
         run: idle::run,
     },
     Check {
         name: "refusals",
-        what: "how long a refusal takes tells nothing about keys and users",
+        what: "the duration of a refusal reveals nothing about keys and users",
         from: Effort::Ordinary,
         run: refusals::run,
     },
     Check {
         name: "files",
-        what: "few files, and none: connections are refused, the store has what it needs",
+        what: "few file descriptors, and then none: connections are refused, the store keeps its own",
         from: Effort::Quick,
         run: overload_files::run,
     },
     Check {
         name: "connections",
-        what: "ten thousand connections cost little and disturb nobody",
+        what: "ten thousand connections use little memory and do not disturb other clients",
         from: Effort::Quick,
         run: overload_peers::connections,
     },
     Check {
         name: "half-open",
-        what: "peers that vanish or fall silent lose their places",
+        what: "connections of peers that vanish or fall silent are closed in time",
         from: Effort::Ordinary,
         run: overload_peers::half_open,
     },
     Check {
         name: "slow-readers",
-        what: "peers that do not read what they asked for hold a bounded amount of memory",
+        what: "peers that do not read their answers hold a bounded amount of memory",
         from: Effort::Ordinary,
         run: overload_peers::slow_readers,
     },
     Check {
         name: "memory",
-        what: "a limit on memory holds, whatever peers want",
+        what: "the process stays below a memory limit, whatever peers request",
         from: Effort::Ordinary,
         run: overload_memory::run,
     },
     Check {
         name: "counted-memory",
-        what: "what is counted for peers is what the process uses",
+        what: "the bytes counted for peers match the memory of the process",
         from: Effort::Quick,
         run: counted_memory::run,
     },
@@ -165,7 +165,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "linear",
-        what: "concurrent operations on an item are answered as if they came one after the other",
+        what: "concurrent operations on an item are answered as if they ran one after the other",
         from: Effort::Quick,
         run: linear::run,
     },
@@ -177,31 +177,31 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "kills",
-        what: "kill -9 under load: nothing acknowledged is lost, nothing dead comes back, nothing is half there",
+        what: "kill -9 under load: no acknowledged write is lost, no expired item returns, no write is half done",
         from: Effort::Quick,
         run: kills::run,
     },
     Check {
         name: "restarts",
-        what: "a server that stops in order: what it does not answer in direct mode it has not done",
+        what: "a server that stops in order has done nothing in direct mode that it does not answer",
         from: Effort::Quick,
         run: restarts::run,
     },
     Check {
         name: "powerloss",
-        what: "the power goes after each sync: what was acknowledged is there, whatever became of the rest",
+        what: "power loss after each sync: every acknowledged write is there, whatever is left of the rest",
         from: Effort::Quick,
         run: powerloss::run,
     },
     Check {
         name: "failures",
-        what: "writes, syncs and renames fail one after the other: no acknowledgement is broken, and the reason is told",
+        what: "writes, syncs and renames fail one after the other: no acknowledged write is lost, and the reason is reported",
         from: Effort::Quick,
         run: failures::run,
     },
     Check {
         name: "diskfull",
-        what: "no room on the disk: reads go on, writes say why, with room again nothing is missing",
+        what: "a full disk: reads go on, writes fail with the reason, with room again nothing is missing",
         from: Effort::Quick,
         run: diskfull::run,
     },
@@ -244,7 +244,7 @@ impl Setting {
         self.directory.join(check.name)
     }
 
-    /// Runs a check in its directory, which goes if everything held.
+    /// Runs a check in its directory, which is removed if everything held.
     pub fn within(&self, check: &Check) -> Result<Outcome> {
         let place = self.place(check);
         std::fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;

@@ -1,5 +1,5 @@
-//! Proves things of a server binary: `bolide-proof SERVER CHECK [options]`; `all` runs every check, with `--quick` those
-//! that take seconds, and `bolide-proof list [options]` tells their names.
+//! Checks a server binary: `bolide-proof SERVER CHECK [options]`; `all` runs every check, with `--quick` those that take
+//! seconds, and `bolide-proof list [options]` prints their names.
 //!
 //! ```text
 //! --seed N       everything random follows from it; another one each time unless given
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether every check that was asked for held.
+/// Returns whether every requested check held.
 fn run(arguments: &[String]) -> Result<bool> {
     if let [word, rest @ ..] = arguments
         && word == "list"

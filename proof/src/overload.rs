@@ -1,11 +1,10 @@
-//! More than the server can do: three times its capacity, from thousands of connections that do not wait for each other.
+//! Overload: three times the server's capacity, from thousands of connections that do not wait for each other.
 //!
-//! The server has one processor and the generator the others, where there are two, so that neither measures the other. First
-//! the capacity is found with connections that send when they have their answer. Then requests become due at three times
-//! that rate, whether or not the answers come, on as many connections as that takes; how long one took counts from when it
-//! was due. What must hold: the server answers as many as before, those it answers have not waited long, the others are told
-//! so soon and when to come back, a client that reads single items meanwhile hardly notices, and afterwards everything is as
-//! it was.
+//! The server has one processor and the generator the others, if there are two or more, so that neither measures the other.
+//! First, connections that send one request after the other find the capacity. Then requests become due at three times that
+//! rate, whether or not answers come, on as many connections as that takes; the latency of a request counts from when it
+//! was due. What must hold: the server answers as many requests as before, with short waits; it refuses the others soon and
+//! says when to retry; a client that reads single items meanwhile hardly notices; and afterwards everything is as it was.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,25 +18,26 @@ use bolide_bench::histogram::Histogram;
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
-/// Connections that send at three times the capacity: each has time for one request in so many seconds, which is more than
-/// an answer or a refusal takes.
+/// Connections that send at three times the capacity: each has so many seconds for one request, which is more than an
+/// answer or a refusal takes.
 const CROWD_LEAST: usize = 1000;
 const CROWD_MOST: usize = 8000;
 const TURN_SECONDS: f64 = 1.5;
-/// Connections that find the capacity: as many as the server takes on at once, and more.
+/// Connections that find the capacity: more than the number of requests that the server runs at once.
 const FEW: usize = 32;
 const TIMES: f64 = 3.0;
-/// So much of the capacity must at least be sent, unless the generator's processor does not give it.
+/// The least part of the capacity that must be sent, unless the generator's processor cannot.
 const TIMES_LEAST: f64 = 2.7;
-/// A generator that used so much of its processor has given what it had.
+/// A generator that uses this part of its processor can send no more.
 const BUSY: f64 = 0.85;
-/// A burst is waited out for five seconds; what is measured is what comes after.
+/// The server waits out a burst for five seconds; the measurement begins after that.
 const BURST: Duration = Duration::from_secs(7);
-/// How long the server may take to come to rest, and how much processor time of a second that is.
+/// How long the server may take to become idle, and how much processor time of a second counts as idle.
 const SETTLE_MOST: Duration = Duration::from_mins(1);
 const SETTLED_CPU_SECONDS: f64 = 0.05;
 const ITEMS: u64 = 2000;
-/// At least this part of the capacity is still done, by processor time and by the clock; refusing the rest takes time, too.
+/// The least part of the capacity that is still done, by processor time and by the clock; refusing the rest takes time,
+/// too.
 const GOODPUT_LEAST: f64 = 0.5;
 /// The longest wait of ninety-nine in a hundred for an answer, for a refusal or for a single item.
 /// Two seconds, and a turn of a connection that is late.
@@ -49,9 +49,9 @@ const BATCH: u64 = 10;
 /// The operation that is requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
-    /// A query of the NoSQL API that looks at every item.
+    /// A query of the NoSQL API that reads every item.
     Scan,
-    /// An aggregation of the MongoDB API that does.
+    /// An aggregation of the MongoDB API that reads every document.
     Aggregate,
     /// A durable insert of several items.
     Insert,
@@ -67,7 +67,7 @@ impl Ask {
     }
 }
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let seconds = setting.rounds(3, 10, 30);
     let mut launch = Launch::new(&setting.server, place);
@@ -78,7 +78,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     for ask in [Ask::Scan, Ask::Aggregate, Ask::Insert] {
         match one(&server, &generator, ask, Duration::from_secs(seconds)) {
             Ok(figures) => told.push(figures),
-            // The others are measured all the same: what they have in common tells the cause.
+            // The others are measured all the same: what they have in common shows the cause.
             Err(error) => failed.push(format!("{error:#}")),
         }
     }
@@ -90,7 +90,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(told.join("; ")))
 }
 
-/// This process, kept off the server's processor for as long as this lives.
+/// Keeps this process off the server's processor until it is dropped.
 struct Generator {
     /// Processors of its own; 0 if there is only one for both.
     processors: usize,
@@ -106,7 +106,7 @@ impl Generator {
         Ok(Generator { processors: all - 1 })
     }
 
-    /// Returns which part of its processors it used, of so many seconds of processor time in that time.
+    /// Returns which part of its processors it used: of so many seconds, this processor time.
     fn busy(&self, cpu_seconds: f64, seconds: f64) -> f64 {
         cpu_seconds / seconds / self.processors.max(1) as f64
     }
@@ -143,7 +143,7 @@ fn prepare(server: &Server) -> Result<()> {
 }
 
 fn one(server: &Server, generator: &Generator, ask: Ask, length: Duration) -> Result<String> {
-    // As long as the crowd and after as much of a beginning, so that both pay alike for merging what they write.
+    // As long and after as long a beginning as the overload, so that both pay alike for merging what they write.
     settle(server)?;
     let before = drive(server, ask, FEW, None, BURST, length)?;
     let capacity = before.done.count() as f64 / before.seconds;
@@ -153,7 +153,7 @@ fn one(server: &Server, generator: &Generator, ask: Ask, length: Duration) -> Re
     let crowd = drive(server, ask, connections, Some(capacity * TIMES), BURST, length)?;
     let after = drive(server, ask, FEW, Some(capacity / 2.0), Duration::from_secs(1), length / 2)?;
     let name = ask.name();
-    // Of what a second of the server's own processor time came to: others on the machine take from both alike.
+    // By the server's own processor time: other programs on the machine take from both alike.
     let goodput = crowd.per_cpu_second() / before.per_cpu_second();
     let by_clock = crowd.done.count() as f64 / crowd.seconds / capacity;
     let times = crowd.sent() / crowd.seconds / capacity;
@@ -203,7 +203,7 @@ fn one(server: &Server, generator: &Generator, ask: Ask, length: Duration) -> Re
     Ok(told)
 }
 
-/// Waits until the server has done what others have left to it: merging their tables is no work of those who come now.
+/// Waits until the server has finished deferred work: merging the tables of earlier requests is not the next ones' work.
 fn settle(server: &Server) -> Result<()> {
     let deadline = Instant::now() + SETTLE_MOST;
     let mut before = cpu_seconds_of(server.id())?;
@@ -218,23 +218,23 @@ fn settle(server: &Server) -> Result<()> {
     }
 }
 
-/// What came of a crowd.
+/// The figures of a set of connections.
 #[derive(Default)]
 struct Seen {
-    /// Latencies of what was done, from when it was due.
+    /// Latencies of requests that were done, from when they were due.
     done: Histogram,
-    /// Of what was refused, to be sent again.
+    /// Latencies of requests that were refused.
     refused: Histogram,
-    /// Became due while its connection still waited for another answer, and was given up.
+    /// Requests that became due while their connection still waited for another answer, and were given up.
     unsent: u64,
     /// Single reads of another client.
     reads: Histogram,
     /// The violations.
     failed: Option<String>,
     seconds: f64,
-    /// Processor time of the server meanwhile.
+    /// Processor time that the server used.
     cpu_seconds: f64,
-    /// And of the generator.
+    /// Processor time that the generator used.
     own_cpu_seconds: f64,
 }
 
@@ -256,7 +256,7 @@ impl Seen {
     }
 }
 
-/// So many connections, as fast as answers come or so many requests a second, for that long after a while that does not
+/// Drives this many connections, as fast as answers come or at that rate, for that long after a beginning that does not
 /// count.
 fn drive(
     server: &Server,
@@ -313,7 +313,7 @@ fn read_single(mut client: Client, over: &AtomicBool) -> Seen {
     seen
 }
 
-/// One connection of the crowd.
+/// One of the connections.
 struct User {
     connection: Connection,
     ask: Ask,
@@ -326,7 +326,7 @@ enum Connection {
     Wire(WireClient),
 }
 
-/// What an answer says.
+/// The meaning of an answer.
 enum Answer {
     Done,
     Refused,
@@ -360,7 +360,7 @@ impl User {
                 *due += period;
             }
             match self.send() {
-                // What is answered after the end belongs to no second that is counted.
+                // An answer after the end belongs to no counted second.
                 Ok(_) if began < from || over.load(Ordering::Relaxed) => {}
                 Ok(Answer::Done) => seen.done.add(began.elapsed()),
                 Ok(Answer::Refused) => seen.refused.add(began.elapsed()),

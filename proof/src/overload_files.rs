@@ -1,9 +1,9 @@
-//! No more files: the server has so few that connections alone could take all of them, and then none at all.
+//! Few files: the server has so few that connections alone could take all of them, and then none at all.
 //!
-//! With few files the store keeps what it needs: of connections without a key the oldest make way for newcomers, and what is written
-//! meanwhile, flushed and merged into new tables, is there afterwards. When not even a connection can be accepted because the
-//! limit was lowered under a running server, those that are open are served, the log says why, and all goes on with the limit
-//! raised again.
+//! With few files the store keeps those it needs: the oldest connections without a key make way for new ones, and writes
+//! meanwhile are flushed and merged into new tables, and not lost. When the limit is lowered under a running server, so
+//! that it cannot accept a connection, it serves the open ones and logs the reason, and all goes on with the limit raised
+//! again.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ use crate::{Outcome, Setting};
 /// The limit that the server starts with.
 const FILES: usize = 320;
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let items = setting.rounds(2_000, 20_000, 60_000);
     let mut launch = Launch::new(&setting.server, place);
@@ -56,7 +56,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     )))
 }
 
-/// Opens so many connections, each of which is served when it comes.
+/// Opens so many connections, each of which gets an answer when it is opened.
 fn crowd(server: &Server, count: usize) -> Result<Vec<TcpStream>> {
     let mut held = Vec::new();
     for number in 0..count {
@@ -92,7 +92,7 @@ fn verify(launch: &Launch, items: u64) -> Result<()> {
 fn starve(server: &Server, client: &mut Client, launch: &Launch) -> Result<()> {
     launch.forget_log()?;
     let began = Instant::now();
-    // The tables that it lies in are open from here on.
+    // Opens the tables with the item.
     client.read("c", "p", "7")?.expect(200)?;
     limit_files(server, 8)?;
     let mut waiting = TcpStream::connect(&server.address)?;
@@ -108,7 +108,7 @@ fn starve(server: &Server, client: &mut Client, launch: &Launch) -> Result<()> {
     limit_files(server, FILES)?;
     ask_alive(&mut waiting).context("the connection that had to wait")?;
     let told = launch.logged().lines().filter(|line| line.contains("cannot accept a connection")).count();
-    // It tells of the same complaint every ten seconds.
+    // It logs the same complaint every ten seconds.
     let most = 2 + (began.elapsed().as_secs() / 10) as usize;
     ensure!((1..=most).contains(&told), "the log tells of it {told} times");
     Ok(())

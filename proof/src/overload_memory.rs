@@ -1,8 +1,8 @@
-//! A limit on memory: the server in a group that may have so much and no more, and peers that want all of it.
+//! A limit on memory: the server in a control group with a fixed bound, and peers that want all of it.
 //!
 //! Everything at once: large pages that are never read, large bodies that do not end, large MongoDB messages, sorts that
-//! keep much, heads without end. The kernel would kill the server at the limit; it must stay below, answer, and be calm
-//! again.
+//! keep much, heads without end. The kernel would kill the server at the limit; the server must stay below it, answer, and
+//! recover.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -19,12 +19,12 @@ use crate::{Outcome, Setting};
 
 /// The memory bound of the whole process.
 const LIMIT_MIB: u64 = 768;
-/// What requests and answers may have of it.
+/// The part of it for requests and answers.
 const ROOM_MIB: u64 = 128;
 /// Connections of each kind of attack.
 const EACH: usize = 60;
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let seconds = setting.rounds(3, 20, 60);
     let Some(group) = Group::make() else {
@@ -89,7 +89,7 @@ struct Attack {
     name: &'static str,
     run: fn(&Server, &AtomicBool) -> Result<()>,
     made: AtomicU64,
-    /// Those that were neither refused as unauthenticated nor cut off at once: what they ask for is looked at.
+    /// Peers that were neither refused as unauthenticated nor cut off at once, so that the server read their requests.
     met: AtomicU64,
 }
 
@@ -101,7 +101,7 @@ impl Attack {
     fn go_on(&self, server: &Server, over: &AtomicBool) {
         while !over.load(Ordering::Relaxed) {
             self.made.fetch_add(1, Ordering::Relaxed);
-            // Being cut off or refused is what most of them are there for.
+            // Most of them are cut off or refused on purpose.
             if (self.run)(server, over).is_ok() {
                 self.met.fetch_add(1, Ordering::Relaxed);
             }
@@ -119,7 +119,7 @@ fn most_held(server: &Server, over: &AtomicBool) -> Result<u64> {
     Ok(most)
 }
 
-/// Whether a peer was let in by the NoSQL API: there is a page or a refusal for want of room, or nothing yet.
+/// Checks that the NoSQL API has accepted a peer: it sends a page or a refusal for lack of memory, or nothing yet.
 fn is_let_in(stream: &mut TcpStream) -> Result<()> {
     stream.set_nonblocking(true)?;
     let mut head = [0; 12];
@@ -140,7 +140,7 @@ fn prepare(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Runs a well-behaved client; returns the number of answers. It retries when it is told to, which is rare.
+/// Runs a well-behaved client; returns the number of answers. It retries when told to, which is rare.
 fn work(server: &Server, length: Duration) -> Result<u64> {
     let (began, mut asked, mut answered) = (Instant::now(), 0, 0);
     let mut client = Client::connect(&server.address)?;
@@ -194,7 +194,7 @@ fn large_messages(server: &Server, over: &AtomicBool) -> Result<()> {
     let text = "z".repeat(4_000_000);
     let documents = (0..8).map(|_| Bson::new().text("text", &text).finish());
     let command = Bson::new().text("insert", "large").bool("ordered", true).array("documents", documents);
-    // All but the end: it is never run.
+    // All but the end, so that it is never run.
     let bytes = message("test", command);
     let mut stream = TcpStream::connect(&server.mongo)?;
     stream.set_write_timeout(Some(Duration::from_secs(3)))?;
@@ -211,7 +211,7 @@ fn sorts(server: &Server, _: &AtomicBool) -> Result<()> {
         .array("pipeline", [stage.finish()])
         .document("cursor", Bson::new());
     let answer = wire.exchange(&message("test", command))?;
-    // Done, refused for want of a turn, or for want of memory for the stage.
+    // Done, refused for lack of a permit, or for lack of memory for the stage.
     let code = Value::field(answer, "code")?.and_then(|code| code.number());
     ensure!(matches!(code, None | Some(262.0 | 292.0)), "a sort failed with {code:?}");
     Ok(())
@@ -227,10 +227,10 @@ fn endless_heads(server: &Server, over: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// A control group with a limit on memory; it goes when it is dropped.
+/// A control group with a limit on memory; dropping it removes it.
 struct Group {
     path: PathBuf,
-    /// Where the peak is told.
+    /// The file with the peak.
     peak: &'static str,
 }
 
@@ -264,7 +264,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It can be removed once the kernel has let go of its last process.
+        // It can be removed once the kernel has released its last process.
         for _ in 0..50 {
             if std::fs::remove_dir(&self.path).is_ok() {
                 return;

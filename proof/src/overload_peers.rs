@@ -1,4 +1,4 @@
-//! Peers that take and do not give: ten thousand connections at once, silent ones, half-open ones, ones that do not read.
+//! Greedy peers: ten thousand connections at once, silent ones, half-open ones, ones that do not read.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ pub fn connections(setting: &Setting, place: &Path) -> Result<Outcome> {
     for number in 0..count {
         let address = if number % 4 == 0 { &server.mongo } else { &server.address };
         let mut stream = TcpStream::connect(address).with_context(|| format!("connection {number}"))?;
-        // A third has had an answer and stays, a third has begun to speak, a third is silent.
+        // A third has had an answer and stays, a third has begun a request, a third is silent.
         match number % 3 {
             0 if number % 4 != 0 => ask_alive(&mut stream)?,
             1 => stream.write_all(b"GET /al")?,
@@ -71,7 +71,7 @@ pub fn connections(setting: &Setting, place: &Path) -> Result<Outcome> {
     )))
 }
 
-/// Peers that vanished or fell silent, at every point at which one can, lose their places in time.
+/// Peers that vanish or fall silent, at every possible point, lose their connections in time.
 pub fn half_open(setting: &Setting, place: &Path) -> Result<Outcome> {
     let count = setting.rounds(50, 500, 2000) as usize;
     let mut launch = Launch::new(&setting.server, place);
@@ -100,7 +100,7 @@ pub fn half_open(setting: &Setting, place: &Path) -> Result<Outcome> {
         }
     }
     let began = Instant::now();
-    // The MongoDB port gives a client a minute for its first message, an HTTP/2 peer has to answer a ping after one.
+    // The MongoDB port gives a client a minute for its first message; an HTTP/2 peer has to answer a ping after one.
     wait_for(Duration::from_secs(100), || Ok(open_connections(&server)? <= 1))?;
     let gone = began.elapsed();
     drop(held);
@@ -112,7 +112,7 @@ pub fn half_open(setting: &Setting, place: &Path) -> Result<Outcome> {
     )))
 }
 
-/// Peers that ask for much and read nothing, or a byte now and then: memory stays bounded, others are served.
+/// Peers that request much and read nothing, or a byte now and then: memory stays bounded, others are served.
 pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
     const ROOM: u64 = 64 << 20;
     let count = setting.rounds(60, 200, 400) as usize;
@@ -135,7 +135,7 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
     std::thread::sleep(Duration::from_secs(1));
     let (mut peak, mut held_most, began) = (0, 0, Instant::now());
     let mut others = Histogram::default();
-    // Some take a byte now and then, which must not keep their places either.
+    // Some read a byte now and then, which must not keep their connections either.
     while held_bytes(&server)? > 1 << 20 || began.elapsed() < Duration::from_secs(3) {
         ensure!(
             began.elapsed() < Duration::from_secs(150),
@@ -153,7 +153,7 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
     }
     let gone = began.elapsed();
     let grown = peak.saturating_sub(before) / 1024;
-    // What waits for readers, what the pages are made of, and what the allocator keeps.
+    // The answers for slow readers, the pages they are made of, and what the allocator keeps.
     let most = 4 * (ROOM >> 20);
     ensure!(grown <= most, "memory grew by {grown} MiB, {most} MiB would do");
     ensure!(held_most >= ROOM / 8, "only {held_most} bytes waited for readers, which shows nothing");
@@ -182,7 +182,7 @@ pub(crate) fn make_large_items(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Returns the headers that say who asks.
+/// Returns the headers that identify the client.
 pub(crate) fn signed(method: &str, path: &str) -> String {
     let date = date();
     let token = sign(method, path, &date).expect("a path that can be signed");

@@ -1,8 +1,8 @@
-//! Power loss: the server's writes and syncs are recorded while it works, then the disk is rebuilt as it may be if the power
-//! goes after this sync or that, and the real binary has to make of it what was acknowledged until then.
+//! Power loss: the server's writes and syncs are recorded while it works, then the disk is rebuilt as a power loss after
+//! any sync may leave it, and the real binary must recover from it what was acknowledged until then.
 //!
-//! A write counts as acknowledged if its answer was there before the sync that comes next had ended: no client can have been
-//! waiting for that one.
+//! A write counts as acknowledged if its answer came before the end of the next sync: no client can have been waiting for
+//! that one.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ use crate::world::{CONTAINERS, World};
 use crate::writer::Step;
 use crate::{Effort, Outcome, Setting};
 
-/// Nothing is expired by a default while the disks are looked at.
+/// No default expires items while the disks are checked.
 const RULES: [Ttl; CONTAINERS.len()] = [Ttl::Infinite; CONTAINERS.len()];
 const WRITERS: usize = 3;
 const WIRE_WRITERS: usize = 1;
-/// So many states that do not hold are enough.
+/// How many failed states end the check.
 const FAILURES_MAX: u64 = 20;
 /// How long a traced server may take to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
                 compared += items;
                 std::fs::remove_dir_all(&to)?;
             }
-            // The failure is kept and the other cases are checked too: what they have in common shows the cause.
+            // Keeps the failure and checks the other cases too: what they have in common shows the cause.
             Err(error) => {
                 println!("  after sync {number} of {}, loss {loss:?}: {error:#}", syncs.len());
                 std::fs::rename(&to, place.join(format!("lost-{number}-{loss:?}")))?;
@@ -104,11 +104,11 @@ struct Recorded {
     everybody: Writers,
     /// The data directory.
     root: PathBuf,
-    /// From when on the containers are there.
+    /// When the containers were made.
     made: f64,
 }
 
-/// Lets a traced server work: from an empty directory, over an orderly stop and a kill, to tables that are rewritten.
+/// Runs a traced server: from an empty directory, over an orderly stop and a kill, to rewritten tables.
 fn record(setting: &Setting, place: &Path, random: &mut Rng) -> Result<Recorded> {
     let mut launch = Launch::new(&setting.server, place);
     let mut recorder = Recorder::new(&launch.data);
@@ -187,7 +187,7 @@ fn answered(step: &Step) -> Result<()> {
     Ok(())
 }
 
-/// Has the store end its journal and rewrite its tables, and waits until it did.
+/// Makes the store end its journal and rewrite its tables, and waits until it has.
 fn rewrite(world: &World, client: &mut Client, everybody: &mut Writers) -> Result<()> {
     let crowd_writer = everybody.writers.last_mut().context("there are writers")?;
     answered(&crowd_writer.crowd(world, client, 2)?)?;

@@ -15,7 +15,7 @@ pub struct Launch {
     pub binary: PathBuf,
     /// The data directory.
     pub data: PathBuf,
-    /// Where the log goes, line after line of all starts.
+    /// The log file, with the lines of all starts.
     pub log: PathBuf,
     /// Further options of `bolide serve`.
     pub options: Vec<String>,
@@ -35,7 +35,7 @@ impl Launch {
         }
     }
 
-    /// Starts the server and waits until it says where it listens.
+    /// Starts the server and waits until it prints its addresses.
     pub fn start(&self) -> Result<Server> {
         let mut words = self.wrapper.iter();
         let mut command = match words.next() {
@@ -70,7 +70,7 @@ impl Launch {
             mongo = mongo.or(line.strip_prefix("mongodb://").map(host));
             address = line.strip_prefix("AccountEndpoint=http://").map(host);
         }
-        // Read on, or the server's next line would break its pipe.
+        // Keeps reading, or the server's next line would break its pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.context("the loop ends with one")?;
         let mongo = mongo.context("no address of the MongoDB API was printed")?;
@@ -102,7 +102,7 @@ impl Launch {
         Ok(())
     }
 
-    /// The same on a copy, which goes: the data stay as they were left.
+    /// Runs the same on a copy, which it removes: the data stay as they were left.
     pub fn inspect_copy(&self, copy: &Path) -> Result<()> {
         let mut command = Command::new("cp");
         command.args(["--recursive", "--sparse=always"]).arg(&self.data).arg(copy);
@@ -145,7 +145,7 @@ impl Server {
         Ok(self.child.wait()?.code().is_none())
     }
 
-    /// Returns whether it ended by itself.
+    /// Returns the exit status if it has ended by itself.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }

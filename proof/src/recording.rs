@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Calls that change files, or where in a file the next write goes.
+/// Calls that change files, or the position of the next write in a file.
 const CALLS: &str = "openat,open,creat,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,sync,syncfs,sync_file_range,\
     rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,ftruncate,truncate,fallocate,link,linkat,symlink,\
     symlinkat,lseek,copy_file_range,sendfile,splice,dup,dup2,dup3,close";
-/// How long strace may take to write down the end.
+/// How long strace may take to record the end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file, whatever it is called.
+/// A file, independent of its names.
 pub type FileId = usize;
 
 /// Something that happened to the files.
@@ -80,7 +80,7 @@ pub struct Recorder {
     /// Which file has which name.
     names: HashMap<PathBuf, FileId>,
     sizes: Vec<u64>,
-    /// What the process would read; where this ends before the file does, zeros follow.
+    /// The content as the process would read it; beyond its end the file has zeros.
     contents: Vec<Vec<u8>>,
 }
 
@@ -222,7 +222,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Another thread may have got the number for another file before the end of this call is told.
+    /// Another thread may have got the number for another file before the end of this call is recorded.
     fn close(&self, call: &Call, handles: &mut HashMap<u32, Handle>) -> Result<()> {
         let number = call.descriptor.context("no descriptor")?;
         let named = call.place.as_ref().and_then(|place| self.names.get(place));
@@ -297,11 +297,11 @@ impl Recorder {
     }
 }
 
-/// One call, taken apart.
+/// One call, parsed.
 struct Call {
     name: String,
     text: String,
-    /// The first argument if it is a descriptor, and where that leads.
+    /// The first argument if it is a descriptor, and its path.
     descriptor: Option<u32>,
     place: Option<PathBuf>,
     strings: Vec<Vec<u8>>,
@@ -337,7 +337,7 @@ impl Call {
         })
     }
 
-    /// Returns where a copy goes.
+    /// Returns the target of a copy.
     fn third_descriptor(&self) -> Result<u32> {
         let third = self.arguments.split(", ").nth(2).context("no third argument")?;
         let digits: String = third.chars().take_while(char::is_ascii_digit).collect();

@@ -1,7 +1,8 @@
 //! The duration of a refusal reveals nothing about the secret, nor about the existence of a user.
 //!
-//! Two kinds of wrong credentials are sent in turns, so that whatever else the machine does meets both alike; then their
-//! medians are compared. What an unauthenticated client could learn in this way, a key from its beginning or the names of users, would show.
+//! Two kinds of wrong credentials are sent in turns, so that other load on the machine affects both alike; then their
+//! medians are compared. A key's beginning or the names of users, if an unauthenticated client could learn them in this
+//! way, would show.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,11 +13,11 @@ use bolide_bench::client::{Bson, Client, KEY, Value, WireClient, date, message, 
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
-/// How far two medians may be apart: noise, and nothing that a network would let through.
+/// The largest difference of two medians: noise, and nothing that a network would let through.
 const APART_MOST: f64 = 0.10;
 const APART_MOST_US: f64 = 10.0;
 
-/// Runs it.
+/// Runs the check.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let rounds = setting.rounds(300, 3000, 20_000) as usize;
     let server = Launch::new(&setting.server, place).start()?;
@@ -25,7 +26,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(told.join("; ")))
 }
 
-/// Returns a key that is wrong in its first sign, and one that is wrong in its last.
+/// Compares a key that is wrong in its first character with one that is wrong in its last.
 fn bearer(server: &Server, rounds: usize) -> Result<String> {
     let mut client = Client::connect(&server.address)?;
     let early = format!("D{}", &KEY[1..]);
@@ -39,7 +40,7 @@ fn bearer(server: &Server, rounds: usize) -> Result<String> {
     })
 }
 
-/// Returns a signature that is wrong in its first byte, and one that is wrong in its last.
+/// Compares a signature that is wrong in its first byte with one that is wrong in its last.
 fn signature(server: &Server, rounds: usize) -> Result<String> {
     let mut client = Client::connect(&server.address)?;
     let date = date();
@@ -50,7 +51,7 @@ fn signature(server: &Server, rounds: usize) -> Result<String> {
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    // The last sign before the escaped `=` carries bits that base64 wants to be zero, so the one before it is changed.
+    // The last character before the escaped `=` carries bits that base64 wants to be zero, so the one before it is changed.
     let end = good.len() - "%3D".len() - 2;
     let (early, late) = (wrong(at), wrong(end));
     let mut ask = |token: &str| -> Result<()> {
@@ -62,8 +63,8 @@ fn signature(server: &Server, rounds: usize) -> Result<String> {
     })
 }
 
-/// Returns a user who exists, and one who does not, as far as the challenge. What comes back to a wrong proof waits for a
-/// second, which hides whatever the time before it tells.
+/// Compares a user who exists with one who does not, up to the challenge. The answer to a wrong proof waits for a second,
+/// which hides any difference before it.
 fn user(server: &Server, rounds: usize) -> Result<String> {
     let mut wire = WireClient::connect(&server.mongo)?;
     let command = Bson::new().text("createUser", "known").text("pwd", "secret").array("roles", []);

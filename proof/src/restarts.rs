@@ -1,9 +1,9 @@
 //! Stops in order under load in direct mode: SIGTERM, and started again on the same data.
 //!
-//! Sixteen writers make items, each with several frames in flight. The client of the vendor reports a 503 when a connection ends
-//! before its answer, and sends nothing again that was a write; so a server that stops must have answered what it has done.
-//! Every item has an id of its own, and at the end there are exactly those whose making was answered: none of which the frame
-//! was answered otherwise (410 is how a server that stops refuses), and none of which the frame was not answered.
+//! Sixteen writers make items, each with several frames in flight. The vendor's client reports a 503 when a connection ends
+//! before its answer, and repeats no write; so a server that stops must answer everything that it has done. Every item has
+//! an id of its own, and at the end exactly those exist whose creation was answered: none whose frame was refused (with 410
+//! by a server that stops), and none whose frame was not answered.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -24,15 +24,17 @@ use crate::writer::GONE;
 use crate::{Outcome, Setting, world};
 
 const WRITERS: usize = 16;
-/// Frames of a writer that are not answered.
+/// Frames of a writer without an answer so far.
 const IN_FLIGHT: usize = 8;
 const CONTAINER: &str = "restarts";
 const ITEMS: &str = "dbs/db/colls/restarts/docs";
 /// How long a stop may take on a busy machine.
 const STOP_MOST: Duration = Duration::from_secs(60);
-/// What the server logs if connections are left when the limit for draining is over: they are closed whatever they wait for.
+/// The log line for connections that are left when the limit for draining is over: the server closes them whatever they
+/// wait for.
 const NOT_DRAINED: &str = "connections were still busy";
-/// What a writer that was told of the stop still sends, so that frames meet connections that are being closed.
+/// How many frames a writer still sends after it was told of the stop, so that frames meet connections that are being
+/// closed.
 const LATE_FRAMES: u32 = 3;
 const LATE_PAUSE_MS: u64 = 700;
 
@@ -51,7 +53,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
         let threads: Vec<_> =
             writers.iter_mut().map(|writer| scope.spawn(|| writer.write(&target, &over))).collect();
         let restarted = restart(&launch, server, &target, restarts, &mut random);
-        // The server is there until now, or gone: writers end in both cases.
+        // The server runs until now, or has failed: writers end in both cases.
         over.store(true, Ordering::Relaxed);
         for thread in threads {
             thread.join().expect("it does not panic")?;
@@ -88,7 +90,7 @@ fn restart(
     Ok((server, longest))
 }
 
-/// Where the server is, or was until it was stopped.
+/// The address of the server, or of its predecessor during a restart.
 #[derive(Clone)]
 struct Target {
     address: String,
@@ -101,13 +103,13 @@ impl Target {
     }
 }
 
-/// A writer, and what its client met.
+/// A writer, and the answers that its client got.
 struct Writer {
     number: usize,
     random: Rng,
     frames: u64,
     made: Vec<String>,
-    /// Items whose frames were answered otherwise, by status.
+    /// Items whose creation was refused, by status.
     refused: Vec<(u32, String)>,
     unanswered: Vec<String>,
     /// Connections that were not made, or not opened.
@@ -146,8 +148,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends what may be sent and takes an answer; returns whether the connection goes on. `late` counts the frames that were sent
-    /// since one was answered with 410.
+    /// Sends the next frame if allowed and takes an answer; returns whether the connection goes on. `late` counts the
+    /// frames sent since one was answered with 410.
     fn exchange(
         &mut self,
         connection: &mut Blocking,
@@ -163,7 +165,7 @@ impl Writer {
         }
         if waiting.is_empty() {
             match late {
-                // Writers that say nothing more see the connection end.
+                // Writers that send nothing more see the connection end.
                 Some(sent) if *sent < LATE_FRAMES && self.number.is_multiple_of(2) && !is_over => {
                     *sent += 1;
                     std::thread::sleep(Duration::from_millis(self.random.u64(..LATE_PAUSE_MS)));
@@ -221,7 +223,7 @@ impl Writer {
     }
 }
 
-/// Compares what is there with what the writers were answered; returns the figures.
+/// Compares the stored items with the writers' answers; returns the figures.
 fn compare(server: &Server, writers: &[Writer]) -> Result<String> {
     let mut client = Client::connect(&server.address)?;
     let mut found: HashSet<String> = world::living(&mut client, CONTAINER, i64::MIN)?.into_keys().collect();

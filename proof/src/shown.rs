@@ -1,4 +1,5 @@
-//! How far the time that a server shows is from the machine's (T34), measured from outside and compared with what it says.
+//! The distance of the time that a server shows from the machine's (T34), measured from outside and compared with the
+//! server's own figure.
 
 use anyhow::{Context, Result, ensure};
 use bolide_bench::client::Client;
@@ -12,8 +13,8 @@ pub const OFFSET_MOST_SECONDS: f64 = 1.0;
 /// Times are shown in milliseconds.
 const RESOLUTION_SECONDS: f64 = 0.002;
 
-/// Asks a server for its time; by how many seconds that is certainly ahead of the machine's, negative if it is behind. The test
-/// clock's advance is not part of it.
+/// Asks a server for its time; returns by how many seconds it is certainly ahead of the machine's, negative if it is
+/// behind. The test clock's advance is not part of it.
 pub fn offset_seconds(client: &mut Client) -> Result<f64> {
     let before = wall_clock();
     let page = client.plain("GET", "/metrics", "", "")?.expect(200)?.body;
@@ -29,7 +30,7 @@ pub fn offset_seconds(client: &mut Client) -> Result<f64> {
     Ok(certain(shown, before, after))
 }
 
-/// Returns how far `shown` lies outside of the time in which it was asked for.
+/// Returns how far `shown` lies outside of the interval of the request.
 fn certain(shown: f64, before: f64, after: f64) -> f64 {
     (shown - after).max(0.0) + (shown - before).min(0.0)
 }

@@ -12,8 +12,8 @@ use crate::{Outcome, Setting};
 /// How long items live: short, so that there is a steady state after seconds.
 const TTL_SECONDS: u64 = 5;
 
-/// Runs it. A machine that is busy with something else makes runs differ by chance, so the best of a few tries counts; a purge that
-/// does not keep up fails in each. Where others took the processors away it cannot be told.
+/// Runs the check. Other load on the machine makes runs differ by chance, so the best of a few tries counts; a purge that
+/// does not keep up fails in each. Where other machines took the processors, the check cannot judge.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     const TRIES: usize = 3;
     let plan = Plan {

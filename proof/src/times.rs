@@ -36,18 +36,18 @@ impl Clock {
         self.elapsed()
     }
 
-    /// The server, asked since `begun`, said that it is `now`.
+    /// Records that the server, asked since `begun`, returned `now`.
     pub fn read(&mut self, begun: f64, now: i64) {
         self.low_offset = now as f64 - self.elapsed();
         self.high_offset = now as f64 + 1.0 - begun;
     }
 
-    /// The clock is about to be moved; it may be so from now on.
+    /// Records that the clock may be moved from now on.
     pub fn advancing(&mut self, seconds: u64) {
         self.high_offset += seconds as f64;
     }
 
-    /// The clock was moved, for certain.
+    /// Records that the clock was moved.
     pub fn advanced(&mut self, seconds: u64) {
         self.low_offset += seconds as f64;
     }
@@ -73,18 +73,18 @@ pub enum Ttl {
     Seconds(i64),
 }
 
-/// What an item says of its own expiry.
+/// An item's own rule of expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemExpiry {
     /// `ttl` is -1.
     Never,
-    /// The instant follows from its own `ttl`, or from a date.
+    /// The time follows from its own `ttl`, or from a date.
     At(i64),
-    /// It was written then, and the container's default counts.
+    /// It was written then, and expires by the container's default.
     Inherited(i64),
 }
 
-/// A stretch of time with one `defaultTtl`.
+/// An interval with one `defaultTtl`.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     ttl: Ttl,
@@ -99,7 +99,7 @@ pub struct Rules(Vec<Stretch>);
 const ALWAYS: Span = Span { low: i64::MIN, high: i64::MAX };
 
 impl Rules {
-    /// Creates a rule since ever.
+    /// Creates rules with one that has always held.
     pub fn new(ttl: Ttl) -> Rules {
         let from = Span { low: i64::MIN, high: i64::MIN };
         Rules(vec![Stretch { ttl, from, until: Span { low: i64::MAX, high: i64::MAX } }])
@@ -110,16 +110,16 @@ impl Rules {
         self.0.last().map_or(Ttl::Off, |stretch| stretch.ttl)
     }
 
-    /// The rule may change from `begun` on.
+    /// Records that the rule may change from `begun` on.
     pub fn changing(&mut self, ttl: Ttl, begun: Span) {
         if let Some(last) = self.0.last_mut() {
-            // Until it is known that it is over, only this is certain: it was in force when the change began.
+            // Until the change is known, only this is certain: the rule was in force when the change began.
             last.until = Span { low: begun.low, high: i64::MAX };
         }
         self.0.push(Stretch { ttl, from: Span { low: begun.low, high: i64::MAX }, until: ALWAYS });
     }
 
-    /// The change that was begun last was made, and was so at `ended`.
+    /// Records that the last change was made by `ended`.
     pub fn changed(&mut self, ended: Span) {
         let count = self.0.len();
         if let [.., before, last] = self.0.as_mut_slice() {
@@ -127,13 +127,13 @@ impl Rules {
             last.from.high = ended.high;
             last.until = Span { low: i64::MAX, high: i64::MAX };
         }
-        // An item of long ago is not asked about again: everything is looked at in every round.
+        // No item is older than a few rounds: every round reads all of them.
         if count > 64 {
             self.0.drain(..count - 32);
         }
     }
 
-    /// The change that was begun last was not made.
+    /// Records that the last change was not made.
     pub fn unchanged(&mut self) {
         self.0.pop();
         if let Some(last) = self.0.last_mut() {

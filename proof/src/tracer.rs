@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// How long strace may take to get hold of a thread.
+/// How long strace may take to attach to a thread.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What strace says of a call that it let fail.
+/// strace's mark on a call that it made fail.
 const INJECTED: &str = "(INJECTED)";
 
 /// The n-th call of a kind fails, counted for each thread by itself.
@@ -20,7 +20,7 @@ pub struct Injection {
 }
 
 impl Injection {
-    /// Returns the words that strace understands, its record going to `file`. If `paths` are given, only calls on these count.
+    /// Returns the arguments of strace, which records into `file`. If `paths` are given, only calls on these count.
     pub fn words(&self, file: &Path, paths: &[PathBuf]) -> Vec<std::ffi::OsString> {
         let Injection { call, error, number } = self;
         let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}:when={number}"));
@@ -32,7 +32,7 @@ impl Injection {
         words
     }
 
-    /// Returns what the operating system calls the error.
+    /// Returns the operating system's text for the error.
     pub fn text(&self) -> &'static str {
         match self.error {
             "ENOSPC" => "No space left on device",
@@ -41,7 +41,7 @@ impl Injection {
     }
 }
 
-/// Returns the first call that was let fail, as strace tells it.
+/// Returns the first call that strace made fail, as it records it.
 pub fn struck(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().find(|line| line.contains(INJECTED)).map(str::to_owned)
@@ -63,14 +63,14 @@ impl Threads {
     }
 }
 
-/// strace, holding threads of a process.
+/// strace, attached to threads of a process.
 pub struct Tracer {
     child: Child,
     file: PathBuf,
 }
 
 impl Tracer {
-    /// Takes hold of threads that the process has now.
+    /// Attaches to the threads that the process has now.
     pub fn attach(
         process: u32,
         which: Threads,
@@ -101,13 +101,13 @@ impl Tracer {
         struck(&self.file)
     }
 
-    /// Lets go of a process that goes on.
+    /// Detaches from a process that goes on.
     pub fn let_go(mut self) -> Result<()> {
         Command::new("kill").args(["-INT", &self.child.id().to_string()]).status()?;
         self.child.wait().map(drop).context("strace does not end")
     }
 
-    /// Waits for the end that comes with the end of the process.
+    /// Waits for strace to end with the process.
     pub fn wait(mut self) -> Result<()> {
         self.child.wait().map(drop).context("strace does not end")
     }
@@ -122,7 +122,7 @@ impl Drop for Tracer {
 
 fn is_held(process: u32, thread: u32, tracer: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/status"));
-    // One that has ended in between cannot be held.
+    // A thread that has ended in between cannot be traced.
     status.map_or(true, |status| status.contains(&format!("TracerPid:\t{tracer}\n")))
 }
 

@@ -1,4 +1,4 @@
-//! Verification after a restart: exactly the acknowledged state is there, and the feeds agree.
+//! Verification after a restart: the server has exactly the acknowledged state, and the feeds agree.
 
 use std::collections::HashMap;
 
@@ -20,11 +20,11 @@ pub struct Writers {
     pub told: [FeedState; WITH_FEED.len()],
 }
 
-/// The state that is compared with the feeds.
+/// Whether the state is compared with the feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feeds {
     Compared,
-    /// The consumer was not there all the time.
+    /// The consumer did not read all the time.
     LeftAlone,
 }
 
@@ -61,18 +61,18 @@ impl Writers {
         then
     }
 
-    /// Writes that were acknowledged so far.
+    /// Returns the number of writes that were acknowledged so far.
     pub fn acknowledged(&self) -> u64 {
         let nosql: u64 = self.writers.iter().map(|writer| writer.acknowledged).sum();
         nosql + self.wire_writers.iter().map(|writer| writer.acknowledged).sum::<u64>()
     }
 
-    /// Transactions of several documents that were acknowledged so far.
+    /// Returns the number of transactions of several documents that were acknowledged so far.
     pub fn transactions(&self) -> u64 {
         self.wire_writers.iter().map(|writer| writer.transactions).sum()
     }
 
-    /// Returns `true` if a write is on its way.
+    /// Returns `true` if a write is in flight.
     pub fn is_writing(&self) -> bool {
         let nosql = self.writers.iter().flat_map(|writer| writer.items.iter().flatten());
         let wire = self.wire_writers.iter().flat_map(|writer| &writer.items);

@@ -14,14 +14,14 @@ use crate::writer::{Item, Step};
 const ITEMS: usize = 20;
 /// Documents of a transaction, at most.
 const TOGETHER: usize = 5;
-/// What the server says of a transaction that is as if it had not been.
+/// The server's label of a transaction without effect.
 const AGAIN: &str = "TransientTransactionError";
 
 #[derive(Clone)]
 pub struct WireWriter {
     pub items: Vec<Item>,
     pub acknowledged: u64,
-    /// Transactions that were.
+    /// Transactions that were committed.
     pub transactions: u64,
     /// Its session, of which each transaction has a number of its own.
     session: [u8; 16],
@@ -44,7 +44,7 @@ impl WireWriter {
         WireWriter { items, acknowledged: 0, transactions: 0, session, random }
     }
 
-    /// Does one thing.
+    /// Does one step.
     pub fn step(&mut self, world: &World, wire: &mut WireClient) -> Result<Step> {
         let mut free: Vec<usize> =
             (0..self.items.len()).filter(|at| self.items[*at].entry.attempt.is_none()).collect();
@@ -83,7 +83,8 @@ impl WireWriter {
         Ok(Step::Answered)
     }
 
-    /// Changes several documents together, or does as if: then, and whenever no commit was sent, nothing may have changed.
+    /// Changes several documents together, and commits or aborts: after an abort, and whenever no commit was sent, nothing
+    /// may have changed.
     fn transaction(&mut self, world: &World, wire: &mut WireClient, chosen: &[usize]) -> Result<Step> {
         let number = world.number();
         let mut changes = Vec::new();
@@ -157,7 +158,7 @@ impl WireWriter {
     }
 }
 
-/// Returns a replacement of whatever is there.
+/// Returns a replacement of the document, or its insert.
 fn upsert(id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson {
     let statement = Bson::new()
         .document("q", Bson::new().text("_id", id))
@@ -166,10 +167,10 @@ fn upsert(id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson {
     Bson::new().text("update", "c").array("updates", [statement.finish()])
 }
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// So many documents were met.
+    /// So many documents matched.
     Done(u64),
     Duplicate,
     Refused(String),
@@ -245,7 +246,7 @@ fn judge(
         }
         (Act::Delete, _) => entry.acknowledged(Change::Delete, None),
         (Act::Set, _) => {
-            // Only the numbers are set: the date stays.
+            // Sets only the numbers: the date stays.
             let death = entry.version.map_or(ItemExpiry::Never, |version| version.death);
             entry.acknowledged(Change::Put(rev), Some(Version { rev, death, alive: i64::MIN }));
         }

@@ -24,7 +24,7 @@ pub const CONTAINERS: [&str; 3] = ["versions", "policy", "bulk"];
 pub const VERSIONS: usize = 0;
 pub const POLICY: usize = 1;
 pub const BULK: usize = 2;
-/// Those whose feed of all versions is compared.
+/// The containers whose feed of all versions is compared.
 pub const WITH_FEED: [usize; 2] = [VERSIONS, POLICY];
 /// The database of the MongoDB API.
 pub const DATABASE: &str = "wire";
@@ -33,7 +33,7 @@ const RETENTION_MINUTES: u32 = 1440;
 /// Items of a page.
 const PAGE: u32 = 1000;
 
-/// The server is gone: nothing to judge.
+/// The server cannot be reached: there is nothing to compare.
 #[derive(Debug)]
 pub struct Lost;
 
@@ -53,7 +53,7 @@ pub struct World {
     pub rules: [Mutex<Rules>; CONTAINERS.len()],
     /// Of the collection: dates always count.
     pub date_rules: Rules,
-    /// A `defaultTtl` of container `policy` that is on its way.
+    /// A `defaultTtl` of container `policy` whose change is in flight.
     changing: Mutex<Option<Ttl>>,
     numbers: AtomicU64,
 }
@@ -72,7 +72,7 @@ impl Default for World {
 }
 
 impl World {
-    /// Returns one in which the containers have these rules from the beginning.
+    /// Returns a world in which the containers have these rules from the beginning.
     pub fn with_rules(rules: [Ttl; CONTAINERS.len()]) -> World {
         World {
             clock: Mutex::default(),
@@ -99,7 +99,7 @@ impl World {
         self.clock.lock().now()
     }
 
-    /// Asks the server for its time. The bounds are close: nothing is written meanwhile.
+    /// Asks the server for its time. The bounds are close, since nothing is written meanwhile.
     pub fn read_clock(&self, client: &mut Client) -> Result<i64> {
         let begun = self.clock.lock().begin();
         let answer = client.admin("GET", "/_bolide/clock", "")?.expect(200)?;
@@ -123,12 +123,12 @@ impl World {
         Ok(())
     }
 
-    /// Returns `true` if a change of container `policy` is on its way.
+    /// Returns `true` if a change of container `policy` is in flight.
     pub fn is_changing_policy(&self) -> bool {
         self.changing.lock().is_some()
     }
 
-    /// After a restart: whether the change that was on its way was made.
+    /// Determines after a restart whether the change that was in flight was made.
     pub fn settle_policy(&self, client: &mut Client) -> Result<()> {
         let path = format!("/dbs/db/colls/{}", CONTAINERS[POLICY]);
         let answer = client.request("GET", &path, "", "")?.expect(200)?;
@@ -213,7 +213,7 @@ pub fn definition(name: &str, ttl: Ttl, indexed: Indexed) -> String {
     )
 }
 
-/// Everything that is live in a container, by id, with the version it is of.
+/// Returns everything that is live in a container, by id, each with its version.
 pub fn living(client: &mut Client, container: &str, alive: i64) -> Result<HashMap<String, Version>> {
     let mut found = HashMap::new();
     let mut position = String::new();
@@ -278,7 +278,7 @@ fn feed_page(
     Ok(Some(page))
 }
 
-/// Everything that is live in the collection.
+/// Returns everything that is live in the collection.
 pub fn living_documents(wire: &mut WireClient, alive: i64) -> Result<HashMap<String, Version>> {
     let mut found = HashMap::new();
     let find = Bson::new().text("find", "c").document("filter", Bson::new()).int("batchSize", 100_000);

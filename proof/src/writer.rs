@@ -1,5 +1,5 @@
-//! A writer of the NoSQL API: it does something at random to an item of its own, again and again, and keeps the ledger. It
-//! does not know whether its client speaks HTTP or direct mode.
+//! A writer of the NoSQL API: it runs random operations on its own items, again and again, and keeps the ledger. It does
+//! not know whether its client speaks HTTP or direct mode.
 
 use anyhow::{Context, Result, bail, ensure};
 use bolide_bench::client::Answer;
@@ -28,13 +28,13 @@ pub struct Item {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Answered,
-    /// The server takes no writes, and said why.
+    /// The server takes no writes, with its reason.
     Refused(u16, String),
-    /// The connection is gone, and with it the outcome; or the server stops, and has done nothing.
+    /// The connection is lost, and with it the outcome; or the server stops, and has done nothing.
     Lost,
 }
 
-/// The status by which a server that stops tells clients in direct mode that nothing was done.
+/// The status by which a stopping server tells clients in direct mode that nothing was done.
 pub const GONE: u16 = 410;
 
 /// One writer with its items.
@@ -43,7 +43,7 @@ pub struct Writer {
     pub items: [Vec<Item>; CONTAINERS.len()],
     /// Writes that were acknowledged.
     pub acknowledged: u64,
-    /// Which further items it makes are called by.
+    /// The number of further items, from which they get their names.
     made: u64,
     number: usize,
     random: Rng,
@@ -60,7 +60,7 @@ impl Writer {
         format!("p{}", self.number)
     }
 
-    /// Does one thing.
+    /// Does one step.
     pub fn step(&mut self, world: &World, client: &mut dyn ItemClient) -> Result<Step> {
         let container = self.random.usize(..CONTAINERS.len());
         if self.random.u8(..8) == 0 {
@@ -79,7 +79,7 @@ impl Writer {
         self.one(world, client, container, at, act)
     }
 
-    /// Returns `true` if no write of it is on its way.
+    /// Returns `true` if none of its writes on that item is in flight.
     fn is_free(&self, container: usize, at: usize) -> bool {
         self.items[container][at].entry.attempt.is_none()
     }
@@ -205,7 +205,7 @@ impl Writer {
             return Ok(Step::Refused(answer.status, answer.body));
         }
         if answer.status == 207 && answer.body.contains("\"statusCode\":503") {
-            // One operation could not even look for its item, so none was made.
+            // One operation could not look for its item, so none was made.
             return Ok(Step::Refused(503, answer.body));
         }
         let answer = answer.expect(200)?;
@@ -224,7 +224,7 @@ impl Writer {
         Ok(Step::Answered)
     }
 
-    /// Forgets items that were made for a crowd and are gone.
+    /// Forgets items of `crowd` that are gone.
     pub fn tidy(&mut self) {
         for items in &mut self.items {
             let mut at = 0;
@@ -240,7 +240,7 @@ fn upsert_of(body: &str) -> String {
     format!("{{\"operationType\":\"Upsert\",\"resourceBody\":{body}}}")
 }
 
-/// Whether the answer is right for an item that is there or not, and what follows from it.
+/// Checks that the answer is right for an item that exists or not, and records what follows from it.
 fn judge(entry: &mut Entry, act: Act, rev: u64, presence: Presence, answer: &Answer) -> Result<()> {
     let possible = |expected: Presence| presence == expected || presence == Presence::Either;
     let right = match (act, answer.status) {

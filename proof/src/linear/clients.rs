@@ -1,4 +1,4 @@
-//! Item operations of both APIs: what is asked, and what an answer means.
+//! Item operations of both APIs: their requests, and the meaning of their answers.
 
 use anyhow::{Context, Result, bail};
 use bolide_bench::client::{self, Bson, Value, WireClient, message};
@@ -9,7 +9,7 @@ use crate::process::Server;
 
 /// One client over one connection.
 pub(super) trait Client: Sized {
-    /// Makes what items are put into.
+    /// Makes the container of the items.
     fn prepare(server: &Server) -> Result<()>;
 
     /// Returns the client of a number, whose items are those of one round.
@@ -18,7 +18,7 @@ pub(super) trait Client: Sized {
     fn perform(&mut self, call: &Call) -> Result<Answer>;
 }
 
-/// Of the NoSQL API, some by HTTP and some in direct mode. Versions are told apart by their etags.
+/// A client of the NoSQL API, some by HTTP and some in direct mode. Etags tell versions apart.
 pub(super) struct Nosql {
     client: Box<dyn ItemClient>,
     /// Moves the clock.
@@ -92,7 +92,8 @@ impl Client for Nosql {
     }
 }
 
-/// Of the MongoDB API. There are no etags: conditions are on the value, and a filter that finds nothing does not say why.
+/// A client of the MongoDB API. There are no etags: conditions are on the value, and a filter that finds nothing gives no
+/// reason.
 pub(super) struct Wire {
     client: WireClient,
     /// Moves the clock.
@@ -113,7 +114,7 @@ impl Wire {
         })
     }
 
-    /// Returns whether one update did something, and whether that was to make the document.
+    /// Returns whether an update changed something, and whether it made the document.
     fn update(&mut self, filter: Bson, value: u64, upsert: bool) -> Result<(bool, bool)> {
         let update = Bson::new()
             .document("q", filter)
@@ -177,7 +178,7 @@ fn value_of(document: Value<'_>) -> Result<Answer> {
 }
 
 impl Client for Wire {
-    /// Documents expire by the time of their last write.
+    /// Makes documents expire by the time of their last write.
     fn prepare(server: &Server) -> Result<()> {
         let index = Bson::new()
             .document("key", Bson::new().int("_ts", 1))

@@ -1,7 +1,8 @@
 //! Histories that are not linearizable: a real history in which one answer is replaced by another real one.
 //!
-//! A value that was never written would be refused by any checker. These two look right, each answer by itself: one is refused only by who
-//! minds which operation came before which, the other only by who minds that a version is replaced once.
+//! Any checker would refuse a value that was never written. These two histories look right, each answer by itself: only a
+//! checker that keeps the order of operations refuses the first, and only one that replaces each version once refuses the
+//! second.
 
 use super::History;
 use super::items::{Answer, Call, Tag};
@@ -9,7 +10,7 @@ use super::search::Operation;
 
 type Step = Operation<Call, Answer>;
 
-/// A read sees a version again that was written over, or removed, before the read began.
+/// Returns a history in which a read sees a version that was replaced or removed before the read began.
 pub(super) fn stale_read(history: &History) -> Option<History> {
     for (place, read) in history.iter().enumerate() {
         let Call::Read { key } = read.call else { continue };
@@ -27,7 +28,7 @@ pub(super) fn stale_read(history: &History) -> Option<History> {
     None
 }
 
-/// Of two who wanted to replace the same version both are told that they did.
+/// Returns a history in which two clients that replace the same version both succeed.
 pub(super) fn second_winner(history: &History) -> Option<History> {
     let wanted = |operation: &Step| match &operation.call {
         Call::Replace { key, at: Some(at), .. } => Some((*key, at.clone())),

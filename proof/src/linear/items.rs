@@ -1,18 +1,18 @@
-//! What item operations do, one after the other: a few items, and a clock that lets them expire.
+//! The effects of item operations in sequence: a few items, and a clock that lets them expire.
 //!
 //! The clock is moved in steps of 600 seconds and items live for 1,000, so that one expires of the second step after its last
 //! write, and neither of the first nor of the seconds that the run itself takes.
 
 use super::search::Specification;
 
-/// Of the clock, in seconds.
+/// A step of the clock, in seconds.
 pub const STEP_SECONDS: u64 = 600;
 /// How long an item lives after its last write.
 pub const LIFE_SECONDS: u64 = 1000;
 /// Steps of the clock that an item survives.
 const STEPS_SURVIVED: u32 = 1;
 
-/// What tells versions apart: an etag, or the value itself where there are none.
+/// Tells versions apart: an etag, or the value itself where there are none.
 pub type Tag = String;
 
 /// An operation on the item of that number, or on the clock.
@@ -22,12 +22,12 @@ pub enum Call {
         key: usize,
         value: u64,
     },
-    /// Made, or written over.
+    /// Makes the item, or replaces any version.
     Put {
         key: usize,
         value: u64,
     },
-    /// Only if it is there, and at that version if one is given.
+    /// Replaces the item if it exists, and is at that version if one is given.
     Replace {
         key: usize,
         value: u64,
@@ -40,7 +40,7 @@ pub enum Call {
     Read {
         key: usize,
     },
-    /// One more; the answer has the new value.
+    /// Adds one; the answer has the new value.
     Add {
         key: usize,
     },
@@ -50,7 +50,7 @@ pub enum Call {
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// There is a new version, and whether there was none before, where that is told.
+    /// There is a new version, and whether there was none before, if the answer says so.
     Written {
         tag: Tag,
         is_new: Option<bool>,
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// Returns the same state, if this is how a refusal may be told.
+    /// Returns the same state, if the answer fits that refusal.
     fn refused(&self, refusal: &Answer, answer: &Answer) -> Option<State> {
         (answer == refusal || *answer == Answer::Refused).then(|| self.clone())
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::super::search::{Operation, Verdict, search};
     use super::*;
 
-    /// Returns `true` if calls that overlap as told are linear: client, call, answer, beginning, end.
+    /// Returns `true` if overlapping calls are linearizable: client, call, answer, beginning, end.
     fn is_linear(history: &[(Call, Answer, u64, u64)]) -> bool {
         let operation = |(client, (call, answer, began, ended)): (usize, &(Call, Answer, u64, u64))| {
             Operation { client, call: call.clone(), answer: answer.clone(), began: *began, ended: *ended }

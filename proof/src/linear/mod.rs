@@ -1,6 +1,6 @@
-//! Concurrent item operations against a live server are linearizable: what all clients together were answered could have been
-//! answered by one that does everything one after the other, each operation at some instant between its question and its
-//! answer (T13, T15 and conditions on versions included).
+//! Concurrent item operations against a live server are linearizable: a server that runs one operation after the other
+//! could have given the same answers, with each operation at some instant between its request and its answer (T13, T15 and
+//! conditions on versions included).
 //!
 //! | file | what |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | `clients.rs` | the operations of both APIs; of the NoSQL API by HTTP and in direct mode |
 //! | `false_histories.rs` | histories that must be refused |
 //!
-//! A history is short, a few clients on a few items, because many short ones show more than a long one. The test clock is
-//! moved as one of the operations, so expiry takes its place among the writes. Each history is also judged with one of its
-//! answers falsified (`false_histories.rs`): a checker that believes that would believe anything.
+//! A history is short, a few clients on a few items, because many short ones show more than a long one. Moving the test
+//! clock is one of the operations, so expiry has its place among the writes. Each history is also judged with one of its
+//! answers falsified (`false_histories.rs`): a checker that accepts that would accept anything.
 
 mod clients;
 mod false_histories;
@@ -35,7 +35,7 @@ const CLIENTS: usize = 5;
 const KEYS: usize = 2;
 const OPERATIONS: usize = 14;
 
-/// Within so many rounds each way to falsify a history was possible once: about one history in seven has two who want to replace
+/// Within so many rounds each way to falsify a history was possible once: in about one history in seven two clients replace
 /// the same version.
 const FALSIFIED_WITHIN: u64 = 200;
 
@@ -50,7 +50,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let rounds = setting.rounds(8, 100, 2000);
     let mut sums = Sums::default();
     for round in 0..rounds.max(FALSIFIED_WITHIN) {
-        // Who meets whom is chance: where few rounds are wanted, they may be more.
+        // Which clients meet is chance: a short run may need more rounds than it asked for.
         if round >= rounds && sums.is_falsified_in_each_way() {
             break;
         }
@@ -81,7 +81,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Whether the checker was seen to refuse what it must.
+    /// Whether the checker has refused each kind of falsified history.
     fn is_falsified_in_each_way(&self) -> bool {
         self.stale > 0 && self.second_winners > 0
     }
@@ -98,7 +98,7 @@ impl Sums {
         self.clock_steps += history.iter().filter(|one| one.call == Call::MoveClock).count();
     }
 
-    /// Adds a history if it is linearizable, and is not once it is falsified.
+    /// Adds a history if it is linearizable, and no longer is once falsified.
     fn judge(&mut self, history: &History, seed: u64, place: &Path) -> Result<()> {
         is_linear(history, seed, place)?;
         self.add(history);
@@ -129,7 +129,7 @@ fn is_linear(history: &History, seed: u64, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a history for people: what was explained in its order, then the rest in the order of its beginnings.
+/// Returns a history as text: the explained operations in their order, then the rest in the order of their beginnings.
 fn told(history: &History, explained: &[usize], stuck: &[usize]) -> String {
     let line = |mark: &str, operation: &Operation<Call, Answer>| {
         let Operation { client, call, answer, began, ended } = operation;
@@ -143,7 +143,7 @@ fn told(history: &History, explained: &[usize], stuck: &[usize]) -> String {
     done.chain(open).collect()
 }
 
-/// Lets clients loose on fresh items and writes down what they were answered.
+/// Runs clients on new items and records the answers.
 fn record<C: Client>(server: &Server, round: u64, seed: u64) -> Result<History> {
     let (begin, ready) = (Instant::now(), Barrier::new(CLIENTS));
     let (begin, ready) = (&begin, &ready);

@@ -1,9 +1,9 @@
 //! A search for a linearization of a history of overlapping operations.
 //!
-//! The search of Wing and Gong with the memory of Lowe. An operation that began before the first one still to be explained ended
-//! may come next; it is tried, and taken back if nothing leads on from there. What was reached before, the same operations
-//! done and the same state, is not gone through again: that makes an exponential search a short one, because the number of
-//! operations that overlap is small.
+//! The search of Wing and Gong with the memory of Lowe. An operation that began before the first end of an unexplained
+//! operation may come next; the search tries it, and takes it back if nothing leads on from there. States that it reached
+//! before, with the same operations done, are not searched again: that makes an exponential search a short one, because few
+//! operations overlap.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -20,35 +20,36 @@ pub struct Operation<C, A> {
     pub ended: u64,
 }
 
-/// What operations do, one after the other.
+/// The effects of operations in sequence.
 pub trait Specification {
     type State: Clone + Eq + Hash;
     type Call;
     type Answer;
 
-    /// Returns what is there before the first operation.
+    /// Returns the state before the first operation.
     fn start(&self) -> Self::State;
 
-    /// Returns what is there afterwards; none if the call cannot have been answered so.
+    /// Returns the state after a call; none if the call cannot have this answer.
     fn step(&self, state: &Self::State, call: &Self::Call, answer: &Self::Answer) -> Option<Self::State>;
 }
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// An order that explains everything, by places in the history.
+    /// An order that explains all answers, as positions in the history.
     Linear(Vec<usize>),
-    /// No order does. The longest one that explains its part, and those of which each could have come next.
+    /// No order explains all answers. The longest one that explains a part, and the operations that could have come next by
+    /// their times.
     Broken { explained: Vec<usize>, stuck: Vec<usize> },
 }
 
-/// Looks for an order of the operations that explains every answer.
+/// Searches for an order of the operations that explains every answer.
 pub fn search<S: Specification>(specification: &S, history: &[Operation<S::Call, S::Answer>]) -> Verdict {
     let mut timeline = Timeline::new(history);
     let mut done = Done::new(history.len());
     let mut reached = HashSet::new();
     let mut state = specification.start();
-    // What was done, each with the state before it.
+    // The operations done, each with the state before it.
     let mut order: Vec<(usize, S::State)> = Vec::new();
     let mut longest = Verdict::Broken { explained: Vec::new(), stuck: timeline.open() };
     let mut at = timeline.first();
@@ -70,7 +71,7 @@ pub fn search<S: Specification>(specification: &S, history: &[Operation<S::Call,
                 }
             }
         } else {
-            // It has ended and is not explained: something before it was tried in vain.
+            // An unexplained operation has ended: one of the choices before was wrong.
             let Some((last, before)) = order.pop() else { return longest };
             state = before;
             done.set(last, false);
@@ -91,7 +92,7 @@ fn longer<S>(longest: Verdict, order: &[(usize, S)], timeline: &Timeline) -> Ver
     }
 }
 
-/// Which operations are done, a bit each.
+/// The operations that are done, one bit each.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Done(Vec<u64>);
 
@@ -106,8 +107,9 @@ impl Done {
     }
 }
 
-/// Beginnings and ends of what is not done, in the order of time: a list from which an operation is taken, and into which it
-/// is put back, at once. Event `2n` is the beginning of operation `n` and `2n + 1` its end; two more frame the list.
+/// The beginnings and ends of operations that are not done, in the order of time: a list from which an operation is
+/// removed, and put back, in constant time. Event `2n` is the beginning of operation `n` and `2n + 1` its end; two more
+/// frame the list.
 struct Timeline {
     next: Vec<usize>,
     before: Vec<usize>,
@@ -209,7 +211,7 @@ mod tests {
             match call {
                 Call::Read => (state == answer).then_some(*state),
                 Call::Write(value) => Some(*value),
-                // It answers whether it did it.
+                // The answer says whether it swapped.
                 Call::Swap(from, to) if from == state => (*answer == 1).then_some(*to),
                 Call::Swap(..) => (*answer == 0).then_some(*state),
             }
