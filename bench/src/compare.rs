@@ -1,7 +1,7 @@
-//! The comparison of all peers, interleaved: each workload goes round the peers, and round again, so that what the machine
-//! does meanwhile falls on all of them.
+//! The comparison of all peers, interleaved: each workload runs on every peer in turn, several rounds, so that other load
+//! on the machine affects all of them.
 //!
-//! A run that goes badly ends neither the others nor up in a table: the report lists it.
+//! A bad run neither ends the others nor gets into a table: the report lists it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +34,7 @@ pub enum Extent {
 
 pub struct Options {
     pub extent: Extent,
-    /// Where the report goes.
+    /// The folder of the report.
     pub out: PathBuf,
     /// The program of `baselines/`.
     baselines: PathBuf,
@@ -42,7 +42,7 @@ pub struct Options {
     cosmos: Option<PathBuf>,
 }
 
-/// What one peer showed in one workload.
+/// The results of one peer in one workload.
 pub struct Run {
     pub section: Section,
     pub kind: Kind,
@@ -59,14 +59,14 @@ pub enum Section {
     Main,
     Connections,
     Sizes,
-    /// Four times as much as the servers' caches hold.
+    /// With four times as much data as the servers' caches hold.
     Large,
     /// At a fixed rate.
     OpenLoop,
 }
 
 impl Run {
-    /// The middle one by CPU.
+    /// Returns the median by CPU.
     pub fn middle(&self) -> Option<&Figures> {
         let mut sorted: Vec<&Figures> = self.rounds.iter().collect();
         sorted.sort_by(|left, right| left.server_us.total_cmp(&right.server_us));
@@ -74,7 +74,7 @@ impl Run {
     }
 }
 
-/// The bare store doing an insert's commits.
+/// The bare store with the commits of an insert.
 pub struct Bare {
     pub indexing: &'static str,
     pub cpu_us: f64,
@@ -82,11 +82,11 @@ pub struct Bare {
     pub entries: u64,
 }
 
-/// All that a report is made of.
+/// All results of a report.
 #[derive(Default)]
 pub struct Results {
     pub peers: Vec<(String, About)>,
-    /// What could not be measured, and why.
+    /// The parts that could not be measured, with the reasons.
     pub missing: Vec<String>,
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
@@ -134,7 +134,7 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     report::write(&options, &results, &before)
 }
 
-/// What fails is noted, and the rest goes on.
+/// Runs a part; notes its failure, and goes on.
 fn note(results: &mut Results, what: &str, part: impl FnOnce(&mut Results) -> Result<()>) {
     println!("{what}");
     if let Err(error) = part(results) {
@@ -232,7 +232,7 @@ fn fill(places: &mut Vec<Place>, options: &Options, results: &mut Results) {
     });
 }
 
-/// One workload round the peers, as often as there are rounds.
+/// Runs one workload on every peer in turn, for all rounds.
 fn go_round(
     places: &[&Place],
     options: &Options,
@@ -304,7 +304,7 @@ fn sizes_part(places: &[&Place], options: &Options, results: &mut Results) {
         Extent::Quick => &[Kind::Read, Kind::Insert],
         _ => &[Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Patch],
     };
-    // The empty loops answer 1 KB whatever they are asked for.
+    // The empty loops answer 1 KB to every request.
     let sized: Vec<&Place> =
         places.iter().copied().filter(|place| !place.peer.name().starts_with("empty")).collect();
     for set in 1..SIZES.len() {
@@ -322,7 +322,7 @@ fn open_loop_part(places: &[&Place], options: &Options, results: &mut Results) {
     }
 }
 
-/// Returns a quarter of what the documents have.
+/// Returns a quarter of the size of the documents.
 pub fn small_cache_mib(options: &Options) -> u64 {
     (options.items() * SIZES[0] as u64 / 4) >> 20
 }
@@ -352,7 +352,7 @@ fn large_part(binary: &Path, options: &Options, results: &mut Results) -> Result
     Ok(())
 }
 
-/// Fills a server with one container, stops it, and lets the bare store do the same commits.
+/// Fills a server with one container, stops it, and makes the bare store commit the same.
 fn bare_store(binary: &Path, options: &Options, results: &mut Results) -> Result<()> {
     for (name, indexing) in [("every path", Indexing::EveryPath), ("one path", Indexing::OnePath)] {
         let directory = std::env::temp_dir().join(format!("bolide-bench-bare-{}", std::process::id()));

@@ -1,6 +1,6 @@
 //! A short measurement of the server's cost per operation, for optimization work.
 //!
-//! 1 KB documents, 16 connections, APIs interleaved. The middle of the rounds is shown.
+//! 1 KB documents, 16 connections, APIs interleaved. It prints the median of the rounds.
 
 use std::path::Path;
 use std::sync::Arc;

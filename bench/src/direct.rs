@@ -1,5 +1,5 @@
-//! Direct mode beside REST: server CPU for each operation, both inside TLS, and what many requests in flight on one connection
-//! gain.
+//! Direct mode beside REST: server CPU for each operation, both inside TLS, and the gain of many requests in flight on one
+//! connection.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ const KINDS: [Kind; 3] = [Kind::Read, Kind::Insert, Kind::Query];
 const CONNECTIONS: [usize; 2] = [1, 16];
 const WARM_UP: Duration = Duration::from_millis(300);
 const LENGTH: Duration = Duration::from_secs(2);
-/// As many as the SDKs have in flight on a connection.
+/// The number of requests that the SDKs have in flight on a connection.
 const IN_FLIGHT: u64 = 30;
-/// The aims: server CPU in direct mode to that of REST, and the gain of many requests in flight.
+/// The aims: the ratio of server CPU in direct mode to that of REST, and the gain of many requests in flight.
 const AIMS: [(Kind, f64); 2] = [(Kind::Read, 0.7), (Kind::Insert, 0.85)];
 const GAIN_AIM: f64 = 3.0;
 

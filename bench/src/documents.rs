@@ -15,10 +15,10 @@ pub const PARTITION_ITEMS: u64 = 100;
 pub const TTL_SECONDS: u32 = 7200;
 const POOL_BYTES: usize = 1 << 20;
 
-/// What the documents of a set have in common.
+/// The common properties of a set's documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Of a document as JSON, about.
+    /// The approximate size of a document as JSON.
     pub size: usize,
     /// The documents that share a partition key: a multiple of ten.
     pub partition_items: u64,
@@ -39,7 +39,7 @@ impl Shape {
         self.partition(group * GROUP_ITEMS)
     }
 
-    /// Returns the number of which half of a partition's `n` are below.
+    /// Returns the number below which half of a partition's `n` are.
     pub fn middle(self) -> u64 {
         self.partition_items / 2
     }
@@ -50,9 +50,9 @@ pub struct DataSet {
     /// The name of its container, collection, table or prefix.
     pub name: String,
     pub shape: Shape,
-    /// Those that are read: 0..items.
+    /// The documents that are read: 0..items.
     pub items: u64,
-    /// The next to be inserted; one for each peer.
+    /// The next document to insert; a set belongs to one peer.
     next: AtomicU64,
 }
 
@@ -67,18 +67,18 @@ impl DataSet {
         Arc::new(DataSet { name: self.name.clone(), shape: self.shape, items, next })
     }
 
-    /// Returns where the numbers of documents end.
+    /// Returns the end of the documents' numbers.
     pub fn used(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Returns a number that no document has yet.
+    /// Returns the number of no document so far.
     pub fn fresh(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// Small, fast and good enough to choose documents.
+/// A random generator, small, fast and good enough to choose documents.
 #[derive(Clone)]
 pub struct Random(u64);
 
@@ -96,7 +96,7 @@ impl Random {
         self.number() % bound.max(1)
     }
 
-    /// In 0..1.
+    /// Returns a number of at least 0 and below 1.
     pub fn fraction(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -111,14 +111,14 @@ fn mix(value: u64) -> u64 {
 /// The content of a document, independent of its encoding.
 pub struct Fields<'a> {
     pub id: u64,
-    /// Another one is another version of the document.
+    /// A different number gives another version of the document.
     pub version: u64,
     shape: Shape,
     pub text: &'a str,
     pub mortal: bool,
 }
 
-/// Bytes of a JSON document besides `text`, about.
+/// The approximate bytes of a JSON document besides `text`.
 const FRAME_BYTES: usize = 165;
 
 impl Fields<'static> {
@@ -158,7 +158,7 @@ impl Fields<'_> {
         out.push('}');
     }
 
-    /// With a date to expire by where it is mortal: the TTL index is on `expires`.
+    /// Returns the document as BSON, with an expiry date if it is mortal: the TTL index is on `expires`.
     pub fn bson(&self, now_ms: i64) -> Bson {
         let (pk, group, city) = (self.shape.partition(self.id), self.id / GROUP_ITEMS, self.id % 1000);
         let mut tags = Bson::new().text("0", "red");
@@ -177,7 +177,7 @@ impl Fields<'_> {
     }
 }
 
-/// Numbers of which few are drawn often, as YCSB draws them, scattered over the whole set.
+/// Numbers of which few are drawn often, in YCSB's distribution, scattered over the whole set.
 #[derive(Clone)]
 pub struct Zipf {
     items: u64,

@@ -1,7 +1,7 @@
-//! The load generator: so many connections, a thread each, as fast as answers come or at a given rate.
+//! The load generator: a number of connections, each with a thread, as fast as answers come or at a fixed rate.
 //!
-//! The measure that a noisy machine leaves alone is the server's CPU time for each operation. What the server still does
-//! after the last answer, compaction above all, belongs to the operations that caused it, so it is waited for and added.
+//! The server's CPU time for each operation is the measure that a noisy machine does not distort. Deferred work after the
+//! last answer, compaction above all, belongs to the operations that caused it: the generator waits for it and adds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -18,9 +18,9 @@ use crate::workload::{Kind, Operation, Stream};
 /// When the next operation begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// With the last answer.
+    /// After the last answer.
     Closed,
-    /// So many a second over all connections, whether or not answers are late; latency counts from when one was due.
+    /// At this rate over all connections, whether or not answers are late; latency counts from when an operation was due.
     Open(f64),
 }
 
@@ -35,17 +35,17 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// What came of it.
+/// The figures of a run.
 #[derive(Clone)]
 pub struct Figures {
     pub latencies: Histogram,
     pub seconds: f64,
-    /// Of the server for one operation, in microseconds.
+    /// Server CPU for one operation, in microseconds.
     pub server_us: f64,
-    /// Of the generator for one operation, in microseconds.
+    /// Generator CPU for one operation, in microseconds.
     pub client_us: f64,
     pub failures: u64,
-    /// The first of them.
+    /// The first failure.
     pub failure: Option<String>,
 }
 
@@ -58,12 +58,12 @@ impl Figures {
 const WARM: u8 = 0;
 const MEASURED: u8 = 1;
 const OVER: u8 = 2;
-/// With so many failures a connection gives up.
+/// The number of failures after which a connection gives up.
 const MAX_FAILURES: u64 = 20;
 const SETTLE_STEP: Duration = Duration::from_millis(50);
 const SETTLE_MAX: Duration = Duration::from_secs(3);
 
-/// Runs a plan against a peer whose set is loaded.
+/// Runs a plan against a peer that has loaded the set.
 pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures> {
     let zipf = matches!(plan.kind, Kind::Mixed50 | Kind::Mixed95).then(|| Zipf::new(set.items));
     let phase = AtomicU8::new(WARM);
@@ -101,7 +101,7 @@ pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures>
     })
 }
 
-/// CPU seconds once the server has nothing more to do, or when it was waited for long enough.
+/// Returns the CPU seconds once the server has nothing more to do, or after the longest wait.
 pub fn settled(peer: &dyn Peer, most: Duration) -> Result<f64> {
     let (began, mut last, mut calm) = (Instant::now(), peer.cpu_seconds()?, 0);
     while calm < 3 && began.elapsed() < most {
@@ -116,7 +116,7 @@ pub fn settled(peer: &dyn Peer, most: Duration) -> Result<f64> {
 #[derive(Default)]
 struct Seen {
     latencies: Histogram,
-    /// Begun in time and answered later: what the server took for them counts, so they do.
+    /// Operations begun in time and answered later: they count, because the server's time for them does.
     late: u64,
     failures: u64,
     failure: Option<String>,
@@ -167,7 +167,8 @@ fn user(
     seen
 }
 
-/// Inserts the set's documents 0..items, and waits until the peer has put them away: that is no part of what is measured next.
+/// Inserts the set's documents 0..items, and waits for the peer's deferred work, which does not belong to the next
+/// measurement.
 pub fn load(peer: &dyn Peer, set: &Arc<DataSet>, connections: usize) -> Result<()> {
     peer.prepare(set)?;
     if !peer.supports(Kind::Insert) {
@@ -195,7 +196,7 @@ pub fn load(peer: &dyn Peer, set: &Arc<DataSet>, connections: usize) -> Result<(
     settled(peer, SETTLE_MAX).map(drop)
 }
 
-/// One operation of each kind gives what it should.
+/// Checks the result of one operation of each kind.
 pub fn verify(peer: &dyn Peer, set: &Arc<DataSet>, kinds: &[Kind]) -> Result<()> {
     let mut connection = peer.connect(set)?;
     for kind in kinds.iter().filter(|kind| peer.supports(**kind)) {

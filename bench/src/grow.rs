@@ -1,5 +1,5 @@
-//! How costs grow with a container: the same operations at ten thousand items, a hundred thousand, a million, ten million,
-//! with the memory and the disk they take, and how soon the server is there again.
+//! The growth of costs with a container: the same operations at ten thousand items, a hundred thousand, a million, ten
+//! million, with the memory and the disk they take, and the duration of a restart.
 //!
 //! At a million items of 1 KB the data set is four times the cache, at ten million forty times.
 
@@ -26,11 +26,11 @@ const CONNECTIONS: usize = 16;
 const SIZE: usize = 960;
 const WARM_UP: Duration = Duration::from_millis(500);
 const LENGTH: Duration = Duration::from_secs(2);
-/// Each cost is the middle one of so many.
+/// The number of rounds; each cost is their median.
 const ROUNDS: u64 = 3;
-/// What loading has left to do is not billed to what comes after it.
+/// How long to wait for the deferred work of loading, which does not belong to the next measurement.
 const SETTLE_MAX: Duration = Duration::from_mins(5);
-/// A container of items with a time to live beside the one that grows.
+/// A container of items with a time to live beside the growing one.
 const MORTALS: &str = "mortals";
 const MORTAL_ITEMS: u64 = 20_000;
 
@@ -43,7 +43,7 @@ pub struct Step {
     pub purge_us: f64,
     pub resident_mib: u64,
     pub peak_mib: u64,
-    /// For each item, as the server leaves it.
+    /// The size on disk for each item, as the server leaves it.
     pub disk_bytes: f64,
     pub start_after_stop: Duration,
     pub start_after_kill: Duration,
@@ -54,11 +54,11 @@ pub struct Growth {
     pub steps: Vec<Step>,
     /// For each item, after `bolide compact`.
     pub compacted_bytes: f64,
-    /// Of one document as JSON.
+    /// The size of one document as JSON.
     pub document_bytes: usize,
 }
 
-/// Up to so many items.
+/// Measures at each size up to `most` items.
 pub fn run(binary: &Path, most: u64) -> Result<Growth> {
     let directory = std::env::temp_dir().join(format!("bolide-bench-grow-{}", std::process::id()));
     let grown = grow(binary, most, &directory);
@@ -141,14 +141,14 @@ fn purge_cost(server: &Server, peer: &BolideRest) -> Result<f64> {
     })
 }
 
-/// Returns the middle one of some rounds: now and then one of them meets a merge for which the rounds before have written.
+/// Returns the median of some rounds: now and then one of them includes a merge caused by earlier rounds.
 fn middle(mut measure: impl FnMut(u64) -> Result<f64>) -> Result<f64> {
     let mut rounds = (0..ROUNDS).map(&mut measure).collect::<Result<Vec<_>>>()?;
     rounds.sort_by(f64::total_cmp);
     Ok(rounds[rounds.len() / 2])
 }
 
-/// Inserts until there are `items`, a partition's worth in one request.
+/// Inserts until there are `items`, a whole partition in one request.
 fn fill(server: &Server, set: &DataSet, items: u64) -> Result<()> {
     let next = AtomicU64::new(set.used());
     std::thread::scope(|scope| -> Result<()> {
@@ -180,7 +180,7 @@ fn fill(server: &Server, set: &DataSet, items: u64) -> Result<()> {
     })
 }
 
-/// Ends the server in some way and starts it on the same data; back comes how long the start took.
+/// Ends the server in some way and starts it on the same data; returns how long the start took.
 fn again(
     server: Arc<Server>,
     binary: &Path,
@@ -193,10 +193,10 @@ fn again(
     Ok((Arc::new(server), began.elapsed()))
 }
 
-/// Bytes on disk when `bolide compact` has been there.
+/// Returns the bytes on disk after `bolide compact`.
 fn compacted(server: Arc<Server>, binary: &Path, directory: &Path) -> Result<f64> {
     Arc::into_inner(server).expect("nobody else has it").stop()?;
-    // Its clock was moved, so it opens with such a clock only.
+    // Its clock was moved, so only a test clock can open it.
     let done = Command::new(binary).args(["compact", "--test-clock", "--data"]).arg(directory).output()?;
     ensure!(done.status.success(), "bolide compact: {}", String::from_utf8_lossy(&done.stderr));
     let size = Command::new("du").args(["-s", "--block-size=1"]).arg(directory).output()?;

@@ -44,7 +44,7 @@ impl Histogram {
         self.count
     }
 
-    /// In microseconds; 100 is the exact maximum.
+    /// Returns a percentile in microseconds; 100 is the exact maximum.
     pub fn percentile(&self, percent: f64) -> f64 {
         let rank = (self.count as f64 * percent / 100.0).ceil().max(1.0) as u64;
         if rank >= self.count {
@@ -60,13 +60,13 @@ impl Histogram {
         self.max_ns as f64 / 1e3
     }
 
-    /// In microseconds.
+    /// Returns the mean in microseconds.
     pub fn mean(&self) -> f64 {
         self.sum_ns as f64 / self.count.max(1) as f64 / 1e3
     }
 }
 
-/// Values below `STEPS` have a bucket each; above, the leading bits choose it.
+/// Returns the bucket: values below `STEPS` have one each; above, the leading bits choose it.
 fn bucket(ns: u64) -> usize {
     if ns < STEPS as u64 {
         return ns as usize;

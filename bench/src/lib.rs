@@ -1,7 +1,7 @@
-//! What measures and torments a running Bolide share: the server as a process, a client of each of its protocols, the
+//! The common parts of benchmarks and reliability checks: the server as a process, a client of each of its protocols, the
 //! load generator, and the servers that Bolide is compared with.
 //!
-//! Nothing here comes from the product's own crates, so that a mistake there is not made here a second time.
+//! Nothing here comes from the product's own crates, so that a mistake there is not repeated here.
 
 pub mod client;
 pub mod documents;

@@ -14,10 +14,10 @@ use crate::purge::Lines;
 /// Items in one logical partition.
 const PARTITION_ITEMS: u64 = 1000;
 const BATCH_ITEMS: u64 = 100;
-/// Users of each kind, and how often each does something.
+/// The number of users of each kind, and how often each acts.
 const USERS: u64 = 4;
 const PERIOD: Duration = Duration::from_millis(20);
-/// Those who look for the expired items.
+/// The number of users that look for expired items.
 const SEEKERS: u64 = 16;
 const LIVING: u64 = 1000;
 
@@ -28,7 +28,7 @@ pub enum Requests {
     OfOne,
 }
 
-/// Inserts items `0..items` over a few connections. Returns the CPU seconds that the server took for each.
+/// Inserts items `0..items` over a few connections. Returns the server's CPU seconds for each.
 pub fn insert(server: &Server, container: &str, items: u64, requests: Requests) -> Result<f64> {
     const WRITERS: u64 = 4;
     let cpu = server.cpu_seconds()?;
@@ -73,7 +73,7 @@ fn body(id: u64, pk: &str, more: &str) -> String {
     )
 }
 
-/// What users do.
+/// The operations of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Read,
@@ -89,7 +89,7 @@ impl Latencies {
         self.0.push(latency);
     }
 
-    /// In microseconds.
+    /// Returns a percentile in microseconds.
     pub fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -103,7 +103,7 @@ impl Latencies {
 pub struct Figures {
     reads: Latencies,
     writes: Latencies,
-    /// Expired items that were shown.
+    /// Expired items that a user was shown.
     pub ghosts: u64,
     looks: u64,
 }
@@ -138,11 +138,11 @@ impl Figures {
     }
 }
 
-/// Users at work.
+/// Running users.
 pub struct Users {
     figures: Arc<Mutex<Figures>>,
     over: Arc<AtomicBool>,
-    /// From now on a mortal that is shown is a ghost.
+    /// Set when the mortal items have expired: a mortal item that is shown afterwards is a ghost.
     pub the_dead_are_dead: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<()>>>,
 }
@@ -183,7 +183,7 @@ impl Users {
         self.threads.push(std::thread::spawn(move || work(&figures, &over, &dead)));
     }
 
-    /// Returns what was seen since the last call.
+    /// Returns the figures since the last call.
     pub fn take(&self) -> Figures {
         std::mem::take(&mut *self.figures.lock().expect("nobody panics with it"))
     }
@@ -216,7 +216,7 @@ fn user(
                 client.upsert(container, "living", &body(id, "living", ",\"ttl\":-1"))?.expect(200)?
             }
         };
-        // From when it was due: a late start is the server's fault, too.
+        // From when it was due: a late start counts against the server, too.
         let latency = due.elapsed();
         let mut figures = figures.lock().expect("nobody panics with it");
         match kind {
@@ -242,7 +242,7 @@ fn seeker(
     while !over.load(Ordering::Relaxed) {
         id = (id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)) >> 1;
         let item = id % mortals;
-        // Asked before the request: what expires while it runs may be shown.
+        // Read before the request: an item that expires during it may be shown.
         let should_be_dead = dead.load(Ordering::SeqCst);
         let answer = client.read(container, &(item / PARTITION_ITEMS).to_string(), &item.to_string())?;
         let mut figures = figures.lock().expect("nobody panics with it");

@@ -1,7 +1,7 @@
-//! What other machines take of the processors, where this one is a virtual one (Linux).
+//! The processor time that other machines take, where this machine is virtual (Linux).
 //!
-//! A comparison of two programs says little about times in which half of the machine was taken away: those times are left out, of
-//! both, and how much was left out is told.
+//! A comparison of two programs means little while half of the machine is taken away: those times are left out for both
+//! programs, and the report says how much was left out.
 
 use anyhow::{Context, Result, ensure};
 
@@ -21,8 +21,8 @@ impl Ticks {
         Ticks::of(&std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?)
     }
 
-    /// Returns idle, total and stolen time. The first line sums up all processors; its fourth and fifth column are idle
-    /// time, its eighth is what other machines took, the two behind it are contained in the first two.
+    /// Returns idle, total and stolen time. The first line sums up all processors; its fourth and fifth columns are idle
+    /// time, its eighth is the time of other machines; the first two contain the two columns behind it.
     fn of(text: &str) -> Result<Ticks> {
         let columns = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
         let columns: Vec<u64> = columns.map(str::parse).collect::<Result<_, _>>()?;
@@ -30,12 +30,12 @@ impl Ticks {
         Ok(Ticks { all: columns.iter().sum(), idle: columns[3] + columns[4], stolen: columns[7] })
     }
 
-    /// Returns the part of the processors' time between two looks in which they had nothing to do.
+    /// Returns the part of the processors' time since `before` in which they were idle.
     pub fn idle_since(self, before: Ticks) -> f64 {
         (self.idle - before.idle) as f64 / (self.all - before.all).max(1) as f64
     }
 
-    /// Returns `true` if other machines took a part of the processors' time between two looks.
+    /// Returns `true` if other machines took a part of the processors' time since `before`.
     pub fn were_taken_since(self, before: Ticks) -> bool {
         let stolen = (self.stolen - before.stolen) as f64;
         stolen / (self.all - before.all).max(1) as f64 > MAX_STOLEN

@@ -1,4 +1,5 @@
-//! The impact of the purge on users: storms, quotas, crowds. Figures and what they mean: docs/purge.md.
+//! The impact of the purge on users: mass expiry, enforced throughput, many containers. Figures and their meaning:
+//! docs/purge.md.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -11,12 +12,12 @@ use bolide_bench::processors::Ticks;
 
 use crate::load::{self, Figures, Kind, Latencies, Requests, Users, insert};
 
-/// Longer than inserting takes, so that what was inserted first is live when the last is inserted.
+/// Longer than inserting takes, so that the first items are still live when the last are inserted.
 pub const TTL_SECONDS: u64 = 7200;
-/// So many items are inserted one by one, to see what that costs.
+/// The number of items inserted one by one, to measure that cost.
 const SINGLY_ITEMS: u64 = 20_000;
-/// The purge of a storm is paused and goes on by turns of so long, and both are compared: what else the machine does changes within
-/// minutes and meets both alike.
+/// The purge of a storm is paused and resumed in turns of this length, and both are compared: other load on the machine
+/// changes within minutes and affects both alike.
 const WINDOW: Duration = Duration::from_secs(2);
 const TRIES: u64 = 4;
 
@@ -38,15 +39,15 @@ pub struct StormEffect {
     /// Expired items that were shown.
     pub ghosts: u64,
     pub read_p99_ms: f64,
-    /// Of p99 while the purge goes on to p99 while it is paused.
+    /// The p99 while the purge runs, divided by the p99 while it is paused.
     pub read_ratio: f64,
     pub write_ratio: f64,
     pub worst_write_ms: f64,
-    /// CPU of a purged item to that of an item inserted by a request of its own.
+    /// The CPU of a purged item, divided by that of an item inserted by a request of its own.
     pub purge_to_insert: f64,
 }
 
-/// Returns one container of items with a time to live; users read and write live items in it, others look for the expired items.
+/// Measures mass expiry in one container: users read and write live items in it, others look for the expired items.
 pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<StormEffect> {
     let mut lines = Lines::default();
     let server = Server::start(binary, &[])?;
@@ -63,7 +64,7 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<StormEffect> 
         insert_cpu * 1e6,
         singly_cpu * 1e6
     ));
-    // The server closes a connection that says nothing for so long.
+    // The server closes a connection that is idle for so long.
     operator = server.client()?;
     forecast(&mut operator, &mut lines)?;
     let users = Users::start(&server, "c", items)?;
@@ -103,8 +104,8 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<StormEffect> 
     })
 }
 
-/// Returns what users see while the purge is paused, while it goes on, and how often they saw an expired item. Each until
-/// there are so long without other machines of it, or [`TRIES`] times as much.
+/// Returns the users' figures while the purge is paused and while it runs, and how often they saw an expired item. Each is
+/// measured until that much time had no load of other machines, or [`TRIES`] times as long.
 fn by_turns(
     users: &Users,
     operator: &mut Client,
@@ -138,7 +139,7 @@ fn by_turns(
     Ok((waiting, purging, ghosts))
 }
 
-/// How long it takes to tell what will expire.
+/// Measures how long a forecast of expiries takes.
 fn forecast(operator: &mut Client, lines: &mut Lines) -> Result<()> {
     for question in ["forecast=minute&count=180", "forecast=hour&count=24", "defaultTtl=60"] {
         let mut times = Latencies::default();
@@ -183,7 +184,7 @@ fn drain(
     Ok(cost)
 }
 
-/// A container of 400 RU/s that users want more of than there is, with expired items in it.
+/// Measures a container of 400 RU/s whose users request more than that, with expired items in it.
 pub fn quota(binary: &Path, items: u64) -> Result<()> {
     let server = Server::start(binary, &[])?;
     let mut operator = server.client()?;
@@ -191,7 +192,7 @@ pub fn quota(binary: &Path, items: u64) -> Result<()> {
     operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "x-ms-offer-throughput: 400\r\n")?;
     operator.upsert("c", "u", "{\"id\":\"living\",\"pk\":\"u\",\"ttl\":-1}")?.expect(201)?;
     insert(&server, "c", items, Requests::OfMany)?;
-    // Inserting so much at 400 RU/s would take hours, so the throughput is enforced from here on.
+    // Inserting so much at 400 RU/s would take hours, so the throughput is enforced only from here on.
     let server = server.restart(binary, &["--enforce-throughput"])?;
     let mut operator = server.client()?;
     let calm = load::saturate(&server, Duration::from_secs(10))?;
@@ -211,7 +212,7 @@ pub fn quota(binary: &Path, items: u64) -> Result<()> {
     Ok(())
 }
 
-/// Many small containers and a huge one; all expire at once.
+/// Measures many small containers and a huge one that all expire at once.
 pub fn crowd(binary: &Path, containers: u64) -> Result<()> {
     const SMALL_ITEMS: u64 = 20;
     let server = Server::start(binary, &[])?;

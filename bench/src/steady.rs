@@ -1,10 +1,11 @@
 //! A steady stream of writes into a container whose items expire: does the purge keep up, and what do writers pay for it?
 //!
-//! Three connections insert as fast as answers come, on a server whose purge is paused and on another that purges. The paused one
-//! says what the machine can do; the other is judged against it. Each runs twice, in the order paused, running, running, paused, so
-//! that a machine that becomes slower or faster meanwhile favours neither. Runs are sampled once a second, and only what comes after
-//! the first part of one counts: before that nothing has expired, or the purge has just begun. Throughput and latencies leave out the
-//! seconds in which other machines took the processors away (`processors.rs`); how many are left is told.
+//! Three connections insert as fast as answers come, on a server whose purge is paused and on another that purges. The
+//! paused one shows what the machine can do; the other is judged against it. Each runs twice, in the order paused, running,
+//! running, paused, so that a machine that becomes slower or faster meanwhile favours neither. Runs are sampled once a
+//! second, and only what comes after the first part of one counts: before that nothing has expired, or the purge has just
+//! begun. Throughput and latencies leave out the seconds in which other machines took the processors (`processors.rs`); the
+//! report says how many are left.
 
 use std::fmt;
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::processors::Ticks;
 const WRITERS: usize = 3;
 /// Items in one logical partition.
 const PARTITION_ITEMS: u64 = 1000;
-/// What must hold: the age of the oldest expired item,
+/// The bounds: the age of the oldest expired item,
 const MAX_AGE_SECONDS: u64 = 30;
 /// the expired items for each live one,
 const MAX_BACKLOG: f64 = 2.0;
@@ -34,23 +35,23 @@ const DISK_ALLOWANCE_BYTES: u64 = 256 << 20;
 const MIN_THROUGHPUT: f64 = 0.85;
 const MAX_P99: f64 = 1.3;
 
-/// Fewer of its seconds than this without other machines, and a run says nothing about throughput and latencies.
+/// The smallest part of its seconds without other machines for which a run's throughput and latencies are judged.
 const MIN_COUNTED: f64 = 0.25;
 
 /// How long a run takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// How long an item lives.
+    /// The time to live of items.
     pub ttl_seconds: u64,
-    /// How long the run is not judged.
+    /// The time at the beginning that is not judged.
     pub warm_up: Duration,
-    /// How long it is.
+    /// The length of the run.
     pub length: Duration,
 }
 
 impl Plan {
-    /// Creates a run of so many seconds in all with items that live for so many. What comes before the purge has had as long
-    /// to begin is not judged.
+    /// Creates a run of so many seconds in all, whose items live for so many. It does not judge the time before the purge
+    /// begins, nor as much again.
     pub fn new(seconds: u64, ttl_seconds: u64) -> Plan {
         let (all, warm_up) = (Duration::from_secs(seconds), Duration::from_secs(2 * ttl_seconds));
         Plan { ttl_seconds, warm_up, length: all.saturating_sub(warm_up) }
@@ -86,15 +87,15 @@ impl Sample {
     }
 }
 
-/// What one run came to.
+/// The figures of one run.
 #[derive(Default)]
 pub struct Run {
-    /// Of the seconds that count.
+    /// Latencies in the seconds that count.
     latencies: Histogram,
     counted_seconds: f64,
     seconds: f64,
     samples: Vec<Sample>,
-    /// Inserts of all seconds, and the server's time for them, in seconds.
+    /// Inserts of all seconds, and the seconds that the server took for them.
     inserts: u64,
     cpu: f64,
     purged: u64,
@@ -118,7 +119,7 @@ impl Run {
         self.counted_seconds / self.seconds
     }
 
-    /// Returns this run and another of the same kind.
+    /// Returns the sum of this run and another of the same kind.
     fn and(mut self, other: Run) -> Run {
         self.latencies.merge(&other.latencies);
         self.samples.extend(other.samples);
@@ -173,7 +174,7 @@ pub fn run(binary: &Path, directory: &Path, plan: Plan, purge: Purge) -> Result<
     }
     let (next, latencies, over) = (AtomicU64::new(0), Mutex::default(), AtomicBool::new(false));
     let run = std::thread::scope(|scope| -> Result<Run> {
-        // Without this an error here would leave the writers running, and the scope waiting for them.
+        // Without this, an error here would leave the writers running, and the scope waiting for them.
         let ended = OnDrop(&over);
         let mut writers = Vec::new();
         for _ in 0..WRITERS {
@@ -230,7 +231,7 @@ fn body(id: u64, pk: &str) -> String {
     )
 }
 
-/// Samples once a second, and takes the latencies of seconds in which the processors were ours.
+/// Samples once a second, and keeps the latencies of seconds without load of other machines.
 fn watch(
     operator: &mut Client,
     directory: &Path,
@@ -275,7 +276,7 @@ fn sample(operator: &mut Client, directory: &Path) -> Result<Sample> {
     })
 }
 
-/// Returns the sizes of all files below a directory. Files come and go meanwhile.
+/// Returns the sizes of all files below a directory. Files appear and disappear meanwhile.
 fn disk_bytes(directory: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(directory)? {
@@ -291,7 +292,7 @@ pub fn is_comparable(paused: &Run, running: &Run) -> bool {
     paused.counted().min(running.counted()) >= MIN_COUNTED
 }
 
-/// Fails with all that does not hold of a run, judged against one without a purge.
+/// Fails with every bound that a run misses, judged against a run without a purge.
 pub fn judge(paused: &Run, running: &Run) -> Result<()> {
     ensure!(
         is_comparable(paused, running),
@@ -319,7 +320,7 @@ pub fn judge(paused: &Run, running: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Returns how a run compares with one without a purge.
+/// Returns the comparison of a run with one without a purge.
 pub fn compare(paused: &Run, running: &Run) -> String {
     format!(
         "throughput {:.2}, p50 {:.2}, p99 {:.2} of that without a purge",
@@ -329,11 +330,11 @@ pub fn compare(paused: &Run, running: &Run) -> String {
     )
 }
 
-/// Runs both kinds twice below a directory: what came of the paused ones and of the running ones. `told` hears of each run.
+/// Runs both kinds twice below a directory; returns the paused run and the running one. Calls `told` after each run.
 pub fn both(binary: &Path, place: &Path, plan: Plan, told: impl Fn(Purge, &Run)) -> Result<(Run, Run)> {
     let measured = |purge: Purge| {
         let run = run(binary, &place.join("data"), plan, purge);
-        // Each run has the same room on the disk.
+        // Each run has the same free space on the disk.
         let _ = std::fs::remove_dir_all(place);
         run.inspect(|run| told(purge, run))
     };
@@ -342,7 +343,7 @@ pub fn both(binary: &Path, place: &Path, plan: Plan, told: impl Fn(Purge, &Run))
     Ok((paused.and(measured(Purge::Paused)?), running))
 }
 
-/// All runs, told on the way and judged at the end.
+/// Runs all, prints each run, and judges at the end.
 pub fn steady(binary: &Path, plan: Plan) -> Result<()> {
     let place = std::env::temp_dir().join(format!("bolide-bench-steady-{}", std::process::id()));
     let (paused, running) =

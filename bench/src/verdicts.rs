@@ -1,8 +1,8 @@
-//! Decides aims: Bolide's cost beside PostgreSQL's, in so many interleaved rounds that chance does not decide.
+//! Decides whether Bolide meets its aims beside PostgreSQL, in so many interleaved rounds that chance does not decide.
 //!
-//! Each round goes round the peers, and gives one ratio for each API: the server's CPU for an operation, deferred work
-//! included, over PostgreSQL's in the same round. An aim is met if the median of the ratios is at most the aim and their
-//! third quartile at most a tenth more.
+//! Each round runs every peer once, and gives one ratio for each API: the server's CPU for an operation, deferred work
+//! included, divided by PostgreSQL's in the same round. An aim is met if the median of the ratios is at most the aim and
+//! their third quartile at most a tenth more.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const ITEMS: u64 = 20_000;
 const SIZE: usize = 1024;
 /// The sizes of partitions that are measured.
 const PARTITIONS: [u64; 3] = [10, 100, 10_000];
-/// The one of what is not asked of a partition.
+/// The partition size of operations that are not about a partition.
 const ORDINARY: u64 = 100;
 const MANY: usize = 16;
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -52,7 +52,7 @@ impl Measure {
     }
 }
 
-/// A workload, and what it may cost at most, as a ratio to PostgreSQL: over REST and over the MongoDB wire.
+/// A workload, and its largest cost as a ratio to PostgreSQL: over REST and over the MongoDB wire.
 struct Aim {
     kind: Kind,
     partition_items: u64,
@@ -112,7 +112,7 @@ impl Loaded {
     }
 }
 
-/// Measures all aims, or those whose operation is named, and prints what became of them.
+/// Measures all aims, or those whose operation is named, and prints the verdicts.
 pub fn run(binary: &Path, rounds: u64, length: Duration, names: &[String]) -> Result<()> {
     let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &[])?));
     let programs = Postgres::installed().context("PostgreSQL 15 is not installed")?;
@@ -171,7 +171,7 @@ fn verdict(at_most: f64, median: f64, third: f64) -> &'static str {
     }
 }
 
-/// Returns the value below which that part of the values lies, between two of them by their distance.
+/// Returns the value below which that part of the values lies, interpolated between two of them.
 fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let Some(last) = values.len().checked_sub(1) else { return f64::NAN };

@@ -1,4 +1,4 @@
-//! What users do: single operations, and mixtures of them.
+//! The operations of users, and mixtures of them.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use crate::documents::{DataSet, GROUP_ITEMS, Random, Shape, Zipf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Insert(u64),
-    /// With a time to live.
+    /// Inserts a document with a time to live.
     InsertMortal(u64),
     Read(u64),
-    /// With another version of the document.
+    /// Replaces a document by that version.
     Replace(u64, u64),
     Upsert(u64, u64),
     /// Sets one field.
     Patch(u64, u64),
-    /// Ten documents by an indexed field.
+    /// Queries ten documents by an indexed field.
     Query(u64),
-    /// The same where their partition key is given.
+    /// Queries the same within a partition key.
     Scoped(u64),
-    /// The ten highest of a partition by an indexed field.
+    /// Queries the ten highest of a partition by an indexed field.
     Top(u64),
-    /// How many of a partition are below the middle.
+    /// Counts the documents of a partition below the middle.
     Count(u64),
-    /// What is new since the last call on this connection.
+    /// Reads the changes since the last call on this connection.
     Tail,
 }
 
-/// What peers can or cannot do.
+/// The kinds of operations; a peer may not support all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Insert,
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What only reads comes first: the others make a set larger.
+    /// Reads come first: the others enlarge the set.
     pub const ALL: [Kind; 13] = [
         Kind::Read,
         Kind::Query,
@@ -84,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number of documents, or which number, the answer has.
+    /// Returns the number of documents in the answer, or the number that it contains.
     pub fn rows(self, shape: Shape) -> usize {
         match self {
             Kind::Query | Kind::Scoped | Kind::Top => 10,
@@ -104,7 +104,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// `zipf` is made once for all users: it takes a while for many items.
+    /// Creates a stream. `zipf` is made once for all users: it takes a while for many items.
     pub fn new(kind: Kind, set: &Arc<DataSet>, zipf: Option<&Zipf>, seed: u64) -> Stream {
         Stream { kind, set: Arc::clone(set), random: Random::new(seed), zipf: zipf.cloned(), turn: 0 }
     }

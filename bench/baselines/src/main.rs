@@ -14,12 +14,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-/// The server's: without it the loops would be compared with another allocator.
+/// The server's allocator: with another one the loops would not be comparable.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// As many as the server has.
+/// As many workers as the server has.
 const WORKERS: usize = 4;
 
 fn main() -> Result<()> {

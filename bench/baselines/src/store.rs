@@ -1,8 +1,8 @@
 //! The bare store: commits of the same entries that the server wrote, with nothing above.
 //!
 //! `DATA` is the directory of a server that was stopped in order after it had inserted documents. Its entries, shuffled
-//! within each keyspace, are dealt out so that each commit puts as many into each keyspace as an insert does. What there
-//! is less of than documents (counters) is rewritten by every commit, as inserts do.
+//! within each keyspace, are dealt out so that each commit puts as many into each keyspace as an insert does. Entries of
+//! which there are fewer than documents (counters) are rewritten by every commit, as inserts do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,15 @@ use storage::{
 
 /// Commits before the clock starts.
 const WARM_UP: usize = 20;
-/// On a slow disk it takes longer than was asked for, until there are so many commits or patience is over.
+/// The fewest commits of a run. On a slow disk it takes longer than the caller asked for, until it has these or
+/// [`PATIENCE`] is over.
 const LEAST: u64 = 5000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Deck {
     keyspace: Keyspace,
     entries: Vec<(Bytes, Bytes)>,
-    /// For each commit.
+    /// The number of entries in each commit.
     share: usize,
 }
 
@@ -130,7 +131,7 @@ fn commit(store: &dyn Store, decks: &[Deck], turn: usize) -> Result<()> {
     Ok(ticket.wait()?)
 }
 
-/// CPU seconds of this process once flushes and compactions are done.
+/// Returns the CPU seconds of this process once flushes and compactions are done.
 fn settled() -> Result<f64> {
     let (mut last, mut calm) = (cpu_seconds_of(std::process::id())?, 0);
     for _ in 0..60 {

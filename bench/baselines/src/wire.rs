@@ -18,7 +18,7 @@ pub async fn serve(address: &str) -> Result<()> {
         socket.set_nodelay(true)?;
         let answer = answer.clone();
         tokio::spawn(async move {
-            // A client that leaves is done.
+            // A client that disconnects ends its task.
             let _ = talk(socket, &answer).await;
         });
     }

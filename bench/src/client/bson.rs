@@ -1,8 +1,8 @@
-//! Just enough BSON to ask and to understand: written in order, read by walking.
+//! The BSON that the benchmark needs: written in order, read by walking.
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A document in the making.
+/// A document under construction.
 ///
 /// ```
 /// use bolide_bench::client::{Bson, Value};
@@ -46,12 +46,12 @@ impl Bson {
         self.with(3, name, &value.finish())
     }
 
-    /// Returns a finished document as it is.
+    /// Adds a finished document unchanged.
     pub fn raw(self, name: &str, value: &[u8]) -> Bson {
         self.with(3, name, value)
     }
 
-    /// Returns an array of finished documents.
+    /// Adds an array of finished documents.
     pub fn array(self, name: &str, values: impl IntoIterator<Item = Vec<u8>>) -> Bson {
         let mut inner = Bson::new();
         for (at, value) in values.into_iter().enumerate() {
@@ -60,7 +60,7 @@ impl Bson {
         self.with(4, name, &inner.finish())
     }
 
-    /// Returns an array whose elements are named by their places already.
+    /// Adds an array whose elements are already named by their positions.
     pub fn array_of(self, name: &str, elements: Bson) -> Bson {
         self.with(4, name, &elements.finish())
     }
@@ -125,7 +125,7 @@ impl<'a> Value<'a> {
         Ok(None)
     }
 
-    /// Of a document or an array.
+    /// Returns the bytes of a document or an array.
     pub fn bytes(&self) -> Option<&'a [u8]> {
         match self {
             Value::Document(bytes) | Value::Array(bytes) => Some(bytes),

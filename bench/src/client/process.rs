@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-/// CPU seconds that a process has used, those of its ended children included.
+/// Returns the CPU seconds that a process has used, those of its ended children included.
 pub fn cpu_seconds_of(pid: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
@@ -11,7 +11,7 @@ pub fn cpu_seconds_of(pid: u32) -> Result<f64> {
     Ok(ticks as f64 / 100.0)
 }
 
-/// Resident memory in KiB: now, and at its highest.
+/// Returns the resident memory in KiB: now, and at its peak.
 pub fn resident_kib_of(pid: u32) -> Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = |name: &str| -> Result<u64> {

@@ -20,11 +20,11 @@ pub const KEY: &str =
 pub struct Answer {
     pub status: u16,
     pub charge: f64,
-    /// Empty if there is none; of a feed the position to go on from.
+    /// Empty if there is none; of a feed the position from which to continue.
     pub etag: String,
-    /// Of a container: how much of a new index is built, in percent.
+    /// The progress of a container's new index, in percent.
     pub index_progress: Option<u8>,
-    /// Of a refusal: when to come back.
+    /// When to retry after a refusal.
     pub retry_after_ms: Option<u64>,
     pub body: String,
 }
@@ -55,12 +55,12 @@ impl Client {
         Ok(Client { stream: BufReader::new(stream), address: address.to_owned() })
     }
 
-    /// Returns a call of the admin API.
+    /// Sends a request to the admin API.
     pub fn admin(&mut self, method: &str, path: &str, body: &str) -> Result<Answer> {
         self.exchange(method, path, &format!("authorization: Bearer {KEY}\r\n"), body)
     }
 
-    /// Returns a signed request with further header lines.
+    /// Sends a signed request with further header lines.
     pub fn request(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
         let date = date();
         let token = sign(method, path, &date)?;
@@ -72,7 +72,7 @@ impl Client {
         )
     }
 
-    /// Returns a request as it is, with the header lines that are given.
+    /// Sends a request with these header lines and no others.
     pub fn plain(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
         self.exchange(method, path, headers, body)
     }
@@ -159,7 +159,7 @@ impl Client {
         self.admin("POST", "/_bolide/purge", &body)?.expect(200).map(drop)
     }
 
-    /// Items purged and items that wait.
+    /// Returns the number of items purged and of items that wait.
     pub fn purge(&mut self) -> Result<(u64, u64)> {
         let status = self.admin("GET", "/_bolide/status", "")?.expect(200)?;
         let purged = status.number("purgedItems").unwrap_or(0);
@@ -191,7 +191,7 @@ fn kind_and_link(path: &str) -> (&str, String) {
     }
 }
 
-/// Returns the same where the caller knows the parts; method and date in lower case do no harm.
+/// Returns the same for a caller that knows the parts; method and date may be in lower case.
 pub fn sign_link(method: &str, kind: &str, link: &str, lower_date: &str) -> String {
     static MAC: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
         let key = STANDARD.decode(KEY).expect("a valid key");

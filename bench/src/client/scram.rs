@@ -1,5 +1,5 @@
-//! Authentication to the MongoDB API by SCRAM-SHA-256 (RFC 7677). What is derived from the password is kept, as drivers do:
-//! it takes longer than the rest of a log-in.
+//! Authentication to the MongoDB API by SCRAM-SHA-256 (RFC 7677). The client keeps the key derived from the password, as
+//! drivers do: the derivation takes longer than the rest of a log-in.
 
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Bson, Value, WireClient, message};
 
-/// The client's part of the nonce. A constant will do: the server is a test's own, and no other client replays it.
+/// The client's part of the nonce. A constant is enough: the server belongs to a test, and no other client replays it.
 const NONCE: &str = "fyko+d2lbbFgONRv9qkxdawL";
 const LAST_WITHOUT_PROOF: &str = "c=biws";
 
@@ -48,7 +48,7 @@ impl Login {
         Ok(())
     }
 
-    /// Returns the key that the password comes to.
+    /// Returns the key that is derived from the password.
     fn key(&mut self, salt: &str, rounds: &str) -> Result<[u8; 32]> {
         let with = format!("{salt} {rounds}");
         if let Some((_, key)) = self.derived.as_ref().filter(|(known, _)| *known == with) {
@@ -67,7 +67,7 @@ impl Login {
     }
 }
 
-/// One step of the conversation: returns what the server says.
+/// Sends one step of the conversation; returns the server's answer.
 fn step(wire: &mut WireClient, command: Bson) -> Result<String> {
     wire.exchange(&message("admin", command))?;
     let answer = wire.checked()?;

@@ -10,20 +10,20 @@ use anyhow::{Context, Result, ensure};
 use super::process::{cpu_seconds_of, resident_kib_of};
 use super::{Client, WireClient};
 
-/// A running server. It is killed when dropped, and its data directory goes with it if it was made for it.
+/// A running server. Dropping it kills the process, and removes its data directory if that was made for it.
 pub struct Server {
     child: Child,
-    /// Of the NoSQL API.
+    /// The address of the NoSQL API.
     pub address: String,
-    /// Of the MongoDB API.
+    /// The address of the MongoDB API.
     pub mongo_address: String,
     directory: PathBuf,
-    /// Whether the directory goes with the server.
+    /// Whether dropping the server removes the directory.
     owns_directory: bool,
 }
 
 impl Server {
-    /// In a data directory of its own, with further arguments.
+    /// Starts a server in a data directory of its own, with further arguments.
     pub fn start(binary: &Path, more: &[&str]) -> Result<Server> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -34,12 +34,13 @@ impl Server {
         Ok(server)
     }
 
-    /// In the caller's data directory, which stays.
+    /// Starts a server in the caller's data directory, which stays.
     pub fn start_in(binary: &Path, directory: &Path, more: &[&str]) -> Result<Server> {
         Server::launch(Command::new(binary), directory, more)
     }
 
-    /// Under a command that runs what follows on its command line (`strace … bolide`): `command` ends with the binary.
+    /// Starts a server under a command that runs the rest of its command line (`strace … bolide`): `command` ends with the
+    /// binary.
     pub fn launch(mut command: Command, directory: &Path, more: &[&str]) -> Result<Server> {
         command.args(["serve", "--test-clock", "--listen", "127.0.0.1:0", "--mongo-listen", "127.0.0.1:0"]);
         command.arg("--data").arg(directory).args(more);
@@ -61,7 +62,7 @@ impl Server {
                 break host(rest);
             }
         };
-        // Read on, or the server's next line would break its pipe.
+        // Keeps reading, or the server's next line would break its pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Ok(Server { child, address, mongo_address, directory: directory.to_owned(), owns_directory: false })
     }
@@ -76,31 +77,31 @@ impl Server {
         Ok(server)
     }
 
-    /// SIGTERM; the server must end in order.
+    /// Sends SIGTERM; the server must end in order.
     pub fn stop(mut self) -> Result<()> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
         ensure!(self.child.wait()?.success(), "the server did not end in order");
         Ok(())
     }
 
-    /// SIGKILL, as a crash.
+    /// Sends SIGKILL, as a crash.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns the exit status, if it has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// Of the started process: of `launch`, the command's.
+    /// Returns the number of the started process: after `launch`, the command's.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns where the data lies.
+    /// Returns the data directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -113,17 +114,17 @@ impl Server {
         WireClient::connect(&self.mongo_address)
     }
 
-    /// CPU seconds that the process has used.
+    /// Returns the CPU seconds that the process has used.
     pub fn cpu_seconds(&self) -> Result<f64> {
         cpu_seconds_of(self.child.id())
     }
 
-    /// Resident memory in MiB.
+    /// Returns the resident memory in MiB.
     pub fn resident_mib(&self) -> Result<u64> {
         Ok(resident_kib_of(self.child.id())?.0 / 1024)
     }
 
-    /// Resident memory in MiB at its highest.
+    /// Returns the peak of resident memory in MiB.
     pub fn peak_resident_mib(&self) -> Result<u64> {
         Ok(resident_kib_of(self.child.id())?.1 / 1024)
     }

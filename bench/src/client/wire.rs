@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::{Bson, Value};
 
 const OP_MSG: i32 = 2013;
-/// Sixteen bytes of header, four of flags, one that says the section is one document.
+/// Sixteen bytes of header, four of flags, one for the kind of section.
 const BODY_AT: usize = 21;
 const MAX_MESSAGE_BYTES: usize = 48 << 20;
 
@@ -26,13 +26,13 @@ impl WireClient {
         Ok(WireClient { stream, answer: Vec::new() })
     }
 
-    /// Runs a command in a database. What fails is an error, write errors too.
+    /// Runs a command in a database. Any failure is an error, also failed writes.
     pub fn command(&mut self, database: &str, command: Bson) -> Result<&[u8]> {
         self.exchange(&message(database, command))?;
         self.checked()
     }
 
-    /// Sends a finished message and reads the answer, whatever it says.
+    /// Sends a finished message and reads the answer, success or not.
     pub fn exchange(&mut self, message: &[u8]) -> Result<&[u8]> {
         self.stream.write_all(message)?;
         let mut head = [0; 4];
@@ -44,7 +44,7 @@ impl WireClient {
         Ok(&self.answer[BODY_AT..])
     }
 
-    /// Returns the last answer, if it tells of success.
+    /// Returns the last answer, if it is a success.
     pub fn checked(&self) -> Result<&[u8]> {
         let body = self.answer.get(BODY_AT..).context("no answer yet")?;
         let ok = Value::field(body, "ok")?.and_then(|ok| ok.number());

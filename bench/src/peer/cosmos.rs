@@ -18,10 +18,10 @@ pub struct CosmosServer {
 }
 
 impl CosmosServer {
-    /// `package` is the folder that npm made of it.
+    /// Starts it; `package` is the folder that npm made.
     pub fn start(package: &Path) -> Result<CosmosServer> {
         let port = free_port()?;
-        // Its own command line cannot ask for kept connections; its library can.
+        // Its command line has no option for kept connections; its library has.
         let script = format!(
             "require({:?}).createHttpServer({{ keepAlive: true }}).listen({port}, '127.0.0.1')",
             package.to_string_lossy()

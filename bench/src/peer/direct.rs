@@ -1,4 +1,4 @@
-//! Bolide in direct mode: the same operations as by REST, as frames of RNTBD inside TLS.
+//! Bolide in direct mode: the same operations as by REST, in frames of RNTBD inside TLS.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -82,7 +82,7 @@ pub struct DirectConnection {
     socket: Socket,
     collection: String,
     shape: Shape,
-    /// The date that is signed, in both spellings.
+    /// The signed date, in both spellings.
     date: (String, String),
     sent: u32,
     request: Vec<u8>,
@@ -143,7 +143,7 @@ impl DirectConnection {
         }
     }
 
-    /// Sends a request about one document, or about all; `keyed` says whose partition key it has.
+    /// Sends a request about one document, or about all; `keyed` names the document whose partition key it has.
     fn write(
         &mut self,
         operation_type: OperationType,
@@ -179,7 +179,7 @@ impl DirectConnection {
         Ok(self.socket.flush()?)
     }
 
-    /// Waits for the next answer, whichever request it belongs to.
+    /// Waits for the next answer, to any request.
     pub fn receive(&mut self) -> Result<()> {
         let head = self.head()?;
         let frame = self.take(head.frame_bytes)?;

@@ -12,7 +12,7 @@ use super::{About, Connection, Peer};
 use crate::documents::DataSet;
 use crate::workload::Kind;
 
-/// Which protocol's loop.
+/// The protocol of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loop {
     Http,
@@ -27,7 +27,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// `binary` is the program of `baselines/`.
+    /// Starts it; `binary` is the program of `baselines/`.
     pub fn start(binary: &Path, of: Loop) -> Result<Floor> {
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");

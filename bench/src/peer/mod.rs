@@ -39,14 +39,14 @@ pub trait Peer: Send + Sync {
     fn name(&self) -> &str;
     fn about(&self) -> &About;
     fn supports(&self, kind: Kind) -> bool;
-    /// Makes the place for a set of documents.
+    /// Creates the container, collection or table of a set of documents.
     fn prepare(&self, set: &DataSet) -> Result<()>;
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>>;
-    /// CPU seconds that all its processes have used so far.
+    /// Returns the CPU seconds that all its processes have used so far.
     fn cpu_seconds(&self) -> Result<f64>;
-    /// Resident memory of all its processes.
+    /// Returns the resident memory of all its processes.
     fn resident_mib(&self) -> Result<u64>;
-    /// Bytes of its files.
+    /// Returns the bytes of its files.
     fn disk_bytes(&self) -> Result<u64>;
 }
 
@@ -54,6 +54,6 @@ pub trait Peer: Send + Sync {
 pub trait Connection: Send {
     /// Runs one operation; any answer but success is an error.
     fn run(&mut self, operation: Operation) -> Result<()>;
-    /// Returns how many documents the last answer had, or the number it told.
+    /// Returns how many documents the last answer had, or the number in it.
     fn rows(&self) -> Result<usize>;
 }

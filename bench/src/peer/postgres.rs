@@ -1,6 +1,6 @@
-//! PostgreSQL with documents as jsonb and a column that says when they expire, over its own wire.
+//! PostgreSQL with documents as jsonb and an expiry column, over its own wire protocol.
 //!
-//! Every statement is prepared once for a connection; a read looks at the column, so that the expired items are not seen.
+//! Every statement is prepared once for a connection; reads filter by the column, so that they do not see expired items.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// `programs` is the folder with `initdb` and `postgres`; the cache has so many MiB.
+    /// Starts it; `programs` is the folder with `initdb` and `postgres`, `cache_mib` the size of its cache.
     pub fn start(programs: &Path, cache_mib: u64) -> Result<Postgres> {
         let (folder, port) = (new_folder("postgres"), free_port()?);
         std::fs::create_dir(&folder)?;
@@ -54,14 +54,14 @@ impl Postgres {
         Ok(Postgres { process, port, about })
     }
 
-    /// Returns where Debian puts the programs.
+    /// Returns the folder in which Debian installs the programs.
     pub fn installed() -> Option<PathBuf> {
         let folder = PathBuf::from("/usr/lib/postgresql/15/bin");
         folder.join("initdb").exists().then_some(folder)
     }
 }
 
-/// PostgreSQL refuses to run as root.
+/// Returns a command as another user: PostgreSQL refuses to run as root.
 fn as_user(program: PathBuf) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -222,7 +222,7 @@ struct Wire {
     out: Vec<u8>,
     input: Vec<u8>,
     at: usize,
-    /// Returned or changed by the last statement.
+    /// The number of rows that the last statement returned or changed.
     rows: usize,
     /// The last row's value, if the row is one short number.
     number: Option<usize>,
@@ -242,7 +242,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Adds a message; its length is filled in when its body is there.
+    /// Adds a message; its length is filled in after its body.
     fn message(&mut self, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
         self.out.push(kind);
         let at = self.out.len();
@@ -290,7 +290,7 @@ impl Wire {
         self.flush_and_wait()
     }
 
-    /// Reads until the server is ready for the next.
+    /// Reads until the server is ready for the next statement.
     fn flush_and_wait(&mut self) -> Result<()> {
         self.stream.write_all(&self.out)?;
         self.out.clear();
@@ -322,7 +322,7 @@ impl Wire {
         }
     }
 
-    /// Returns the next message: its kind, and where its body lies.
+    /// Returns the next message: its kind, and the range of its body.
     fn next(&mut self) -> Result<(u8, usize, usize)> {
         loop {
             let held = &self.input[self.at..];

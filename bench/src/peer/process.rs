@@ -1,4 +1,4 @@
-//! A peer's process and the folder it works in; both go when it is dropped.
+//! A peer's process and its working folder; dropping it ends and removes both.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -40,11 +40,11 @@ impl Process {
         Ok(process)
     }
 
-    /// With its children, ended ones included.
+    /// Returns the CPU seconds of the process and its children, ended ones included.
     pub(super) fn cpu_seconds(&self) -> Result<f64> {
         let mut seconds = cpu_seconds_of(self.child.id())?;
         for child in children(self.child.id())? {
-            // One that ends right now is counted by its parent next time.
+            // The parent counts a child that ends right now next time.
             seconds += cpu_seconds_of(child).unwrap_or(0.0);
         }
         Ok(seconds)
@@ -99,7 +99,7 @@ pub(super) fn folder_bytes(folder: &Path) -> Result<u64> {
     while let Some(folder) = waiting.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
-            // A file may go while it is looked for.
+            // A file may disappear meanwhile.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
                 waiting.push(entry.path());
@@ -111,7 +111,7 @@ pub(super) fn folder_bytes(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Returns a port that was free a moment ago.
+/// Returns a port that was free just now.
 pub(super) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

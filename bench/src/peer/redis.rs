@@ -1,4 +1,4 @@
-//! Redis with documents as strings and EX for those that expire. It has no queries on what is in them.
+//! Redis with documents as strings, and EX for those that expire. It cannot query their content.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

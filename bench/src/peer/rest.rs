@@ -19,7 +19,7 @@ use crate::workload::{Kind, Operation};
 pub enum Indexing {
     /// All of them: the service's default.
     EveryPath,
-    /// The one that is queried.
+    /// Only the one that is queried.
     OnePath,
 }
 
@@ -57,7 +57,7 @@ impl BolideRest {
         Ok(BolideRest { server, indexing, trust: None, about })
     }
 
-    /// The same inside TLS, as the SDKs that insist on it.
+    /// Returns the same peer with connections inside TLS, as SDKs that require it.
     pub fn inside_tls(self) -> Result<BolideRest> {
         let trust = Some(trust_in(self.server.directory())?);
         let settings = format!("{}; inside TLS", self.about.settings);
@@ -83,7 +83,7 @@ impl Peer for BolideRest {
     }
 
     fn supports(&self, kind: Kind) -> bool {
-        // Without an index on `n` these two would measure something else.
+        // Without an index on `n` these two would measure something different.
         self.indexing == Indexing::EveryPath || !matches!(kind, Kind::Top | Kind::Count)
     }
 
@@ -113,7 +113,7 @@ impl Peer for BolideRest {
     }
 }
 
-/// Makes the database, unless it is there, and a container in which items may have a time to live.
+/// Creates the database, unless it exists, and a container whose items may have a time to live.
 pub(super) fn prepare(address: &str, set: &DataSet, more: &str) -> Result<()> {
     let mut connection = RestConnection::connect(address, None, set, Dialect::Header)?;
     let status = connection.send("POST", "dbs", "", "", "", "{\"id\":\"db\"}")?;
@@ -145,19 +145,19 @@ pub(super) struct RestConnection {
 
 const EVERYWHERE: &str = "x-ms-documentdb-query-enablecrosspartition: True\r\n";
 const TEN_BY_GROUP: &str = "SELECT * FROM c WHERE c.group = @g";
-/// What is asked of one partition, as each dialect has it.
+/// The queries of one partition, one for each dialect.
 const SCOPED: [&str; 2] = [TEN_BY_GROUP, "SELECT * FROM c WHERE c.pk = @p AND c.group = @g"];
 const TOP: [&str; 2] =
     ["SELECT TOP 10 * FROM c ORDER BY c.n DESC", "SELECT TOP 10 * FROM c WHERE c.pk = @p ORDER BY c.n DESC"];
 const COUNT: [&str; 2] =
     ["SELECT VALUE COUNT(1) FROM c WHERE c.n < ", "SELECT VALUE COUNT(1) FROM c WHERE c.pk = @p AND c.n < "];
 
-/// How a query is told its partition.
+/// How a query names its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// By the header, as SDKs do.
     Header,
-    /// In the text, for servers that do not look at the header.
+    /// In the text, for servers that ignore the header.
     Text,
 }
 
@@ -184,7 +184,7 @@ impl RestConnection {
         })
     }
 
-    /// Signs, sends, and reads the answer. Without a path the link is the path.
+    /// Signs and sends a request, and reads the answer. Without a path the link is the path.
     fn send(
         &mut self,
         method: &str,
@@ -213,7 +213,7 @@ impl RestConnection {
         self.http.exchange(self.request.as_bytes())
     }
 
-    /// On the collection of documents.
+    /// Sends a request on the collection of documents.
     fn on_all(&mut self, headers: &str) -> Result<u16> {
         let (container, body) = (std::mem::take(&mut self.container), std::mem::take(&mut self.body));
         let path = format!("/{container}/docs");
@@ -222,7 +222,7 @@ impl RestConnection {
         status
     }
 
-    /// On one document.
+    /// Sends a request on one document.
     fn on_one(&mut self, method: &str, id: u64, headers: &str) -> Result<u16> {
         let (mut link, body) = (std::mem::take(&mut self.link), std::mem::take(&mut self.body));
         link.clear();
@@ -277,7 +277,7 @@ impl RestConnection {
         }
     }
 
-    /// Returns the change feed from where the last call on this connection ended; the first begins now.
+    /// Reads the change feed from where the last call on this connection ended; the first begins now.
     fn tail(&mut self) -> Result<u16> {
         let from = if self.etag.is_empty() { "*" } else { &self.etag };
         let headers = format!(

@@ -76,7 +76,7 @@ pub(super) struct WireConnection {
     collection: String,
     shape: Shape,
     last: Operation,
-    /// Of the change stream, once it is open.
+    /// The cursor of the change stream, once it is open.
     cursor: Option<i64>,
 }
 
@@ -147,7 +147,7 @@ impl WireConnection {
         }
     }
 
-    /// Returns what the change stream has by now; the first call opens it.
+    /// Returns the command for the new events of the change stream; the first call opens it.
     fn tail(&self) -> Bson {
         match self.cursor {
             None => {

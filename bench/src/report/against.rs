@@ -1,4 +1,4 @@
-//! Whether a run says the same as the report before it: ratios to PostgreSQL, which machines and loads leave alone.
+//! Compares a run with the report before it, by ratios to PostgreSQL, which do not depend on machine and load.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::compare::{Results, Section};
 
-/// Ratios that differ by more than this are told.
+/// Ratios that differ by more than this are reported.
 const NOISE: f64 = 0.3;
 const YARDSTICK: &str = "postgresql";
 
 type Costs = BTreeMap<(String, String), Vec<f64>>;
 
-/// Tells what has changed, as the last part of the report.
+/// Returns the changes, as the last part of the report.
 pub(super) fn compare(last: &Path, results: &Results) -> String {
     let Ok(text) = std::fs::read_to_string(last) else { return String::new() };
     let (before, now) = (ratios(&read(&text)), ratios(&current(results)));

@@ -12,7 +12,7 @@ const REST: &str = "bolide rest";
 const ONE_PATH: &str = "bolide rest, one path";
 const WIRE: &str = "bolide wire";
 
-/// At most so many microseconds of server CPU, with 1 KB documents and 16 connections.
+/// The largest server CPU in microseconds, with 1 KB documents and 16 connections.
 const COSTS: [(Kind, &str, f64); 8] = [
     (Kind::Read, REST, 25.0),
     (Kind::Read, WIRE, 15.0),
@@ -121,7 +121,7 @@ fn expired(results: &Results) -> Vec<Aim> {
     let aim = |what: &str, at_most: f64, found: fn(&StormEffect) -> f64, unit| Aim {
         what: format!("mass expiry of {items}: {what}"),
         at_most,
-        // A ratio of what could not be measured is no number.
+        // A ratio without a measurement is not a number.
         found: storm.map(found).filter(|found| found.is_finite()),
         unit,
     };
@@ -136,7 +136,7 @@ fn expired(results: &Results) -> Vec<Aim> {
 }
 
 fn grown(results: &Results) -> Vec<Aim> {
-    // Why it is missing stands among the runs that went badly.
+    // The list of bad runs says why it is missing.
     let Some(growth) = &results.growth else { return Vec::new() };
     let Some((first, last)) = growth.steps.first().zip(growth.steps.last()) else { return Vec::new() };
     let mut aims = vec![Aim {

@@ -26,13 +26,13 @@ fn line_of(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Of the last 1, 5 and 15 minutes.
+/// Returns the load average of the last 1, 5 and 15 minutes.
 pub fn load_average() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(3).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what a small write and its sync take.
+/// Returns the duration of a small write and its sync.
 pub(super) fn sync_cost(folder: &Path) -> String {
     match syncs(&folder.join("sync-probe")) {
         Ok(mut times) => {

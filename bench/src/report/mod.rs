@@ -1,6 +1,6 @@
 //! The report: tables, plots, goals met and missed, and every bad run.
 //!
-//! Everything in it is generated; what people have to say about it stands in docs/benchmarks/README.md.
+//! Everything in it is generated; comments by people are in docs/benchmarks/README.md.
 
 mod against;
 mod aims;
@@ -19,10 +19,10 @@ use crate::compare::{self, CONNECTIONS, Extent, OPEN_RATE, Options, Results, Run
 use crate::grow::KINDS;
 use crate::svg;
 
-/// Rounds that differ by more than this from the middle are told.
+/// Rounds that differ by more than this from the median are reported.
 const UNSTEADY: f64 = 0.35;
 
-/// A load average above which others use the machine.
+/// The load average above which other programs use the machine.
 const QUIET: f64 = 2.0;
 
 pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<()> {
@@ -80,7 +80,7 @@ fn head(text: &mut String, options: &Options, results: &Results, load_before: &s
     text.push('\n');
 }
 
-/// Returns the middle figures of a peer in the main part.
+/// Returns the median figures of a peer in the main part.
 fn main_figures<'a>(results: &'a Results, kind: Kind, peer: &str) -> Option<&'a Figures> {
     let found = |run: &&Run| run.section == Section::Main && run.kind == kind && run.peer == peer;
     results.runs.iter().find(found).and_then(Run::middle)
@@ -230,7 +230,8 @@ fn storm(text: &mut String, results: &Results) {
     );
 }
 
-/// Nothing is left out: who was missing, what failed, what was unsteady, where the generator may have been in the way.
+/// Adds everything that went badly: missing peers, failures, unsteady rounds, a generator that may have been the
+/// bottleneck.
 fn badly(text: &mut String, results: &Results, load_before: &str) {
     text.push_str("## Runs that went badly\n\n");
     let mut lines: BTreeSet<String> = results.missing.iter().cloned().collect();
