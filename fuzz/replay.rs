@@ -1,4 +1,4 @@
-//! A corpus tried again. The tests of the crates whose targets are fuzzed include this file.
+//! Replays a corpus. The tests of the crates whose targets are fuzzed include this file.
 
 use std::path::Path;
 

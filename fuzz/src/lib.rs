@@ -1,6 +1,6 @@
-//! The targets' common ground: what they check, and which language their inputs are in.
+//! The common parts of the targets: the check of each, and the language of its inputs.
 //!
-//! What is checked of an input stands with the corpus of the crate it is about, in `tests/corpus/cases.rs`.
+//! The check of an input is beside the corpus of its crate, in `tests/corpus/cases.rs`.
 
 mod mutation;
 
@@ -31,8 +31,8 @@ use libfuzzer_sys::Corpus;
 
 pub use mutation::{Language, mutate};
 
-/// Longest input with a regular expression. Every crate is instrumented, so longer and longer patterns look like
-/// progress, while they only explore the library that compiles them.
+/// The longest input with a regular expression. Every crate is instrumented, so longer and longer patterns look like
+/// progress, although they only explore the library that compiles them.
 const PATTERN_INPUT_BYTES: usize = 400;
 
 /// Checks one input of the target `syntax`.

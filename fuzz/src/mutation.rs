@@ -1,12 +1,12 @@
-//! Mutations that know what a text is made of.
+//! Mutations of texts by tokens.
 //!
-//! libFuzzer changes bytes, which rarely leaves a text that parses. So half of the mutations change *tokens*: words of a
-//! dictionary come in, pieces between brackets move, go or are wrapped in something.
+//! libFuzzer changes bytes, which rarely leaves a text that parses. So half of the mutations change *tokens*: they insert
+//! words of a dictionary, and move, remove or wrap pieces between brackets.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// What inputs are written in.
+/// The language of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// Queries of the NoSQL API: `dictionary.txt`.
@@ -17,7 +17,7 @@ pub enum Language {
     Requests,
 }
 
-/// Pieces that something may be put between.
+/// Pairs of texts to put around a piece.
 const SQL_WRAPS: &[(&str, &str)] = &[
     ("(", ")"),
     ("[", "]"),
@@ -78,7 +78,7 @@ impl Language {
         }
     }
 
-    /// Returns those of them that begin a call; of requests, the headers.
+    /// Returns the tokens that begin a call; of requests, the headers.
     fn functions(self) -> &'static [String] {
         static SQL: OnceLock<Vec<String>> = OnceLock::new();
         static JSON: OnceLock<Vec<String>> = OnceLock::new();
@@ -109,7 +109,7 @@ fn read(dictionary: &str) -> Vec<String> {
     dictionary.lines().filter_map(token).collect()
 }
 
-/// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
+/// Changes the first `size` bytes of `data`, which has room for `max_size`; returns the new size.
 pub fn mutate(language: Language, data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut dice = Dice(u64::from(seed) << 1 | 1);
     let bytes_alone = dice.roll(2) == 0;
@@ -160,7 +160,7 @@ fn edit(language: Language, text: &str, dice: &mut Dice) -> String {
     }
 }
 
-/// Returns a token, with what follows up to the closing bracket if it opens one or is the name of a call.
+/// Returns a token, with everything up to the closing bracket if it opens one or is the name of a call.
 fn piece(text: &str, tokens: &[Range<usize>], dice: &mut Dice) -> Range<usize> {
     let first = dice.roll(tokens.len());
     let opens =
@@ -183,7 +183,7 @@ fn piece(text: &str, tokens: &[Range<usize>], dice: &mut Dice) -> Range<usize> {
     tokens[first].clone()
 }
 
-/// Words with their dots, numbers, quoted texts, signs; no spaces.
+/// Returns the tokens: words with their dots, numbers, quoted texts, signs; no spaces.
 fn tokens(text: &str) -> Vec<Range<usize>> {
     let mut tokens = Vec::new();
     let mut signs = text.char_indices().peekable();

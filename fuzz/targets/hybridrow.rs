@@ -1,4 +1,4 @@
-//! Any bytes, taken for the operations or results of a batch.
+//! Any bytes, read as the operations or results of a batch.
 
 #![no_main]
 

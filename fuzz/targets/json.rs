@@ -1,4 +1,4 @@
-//! Any text, read as a document and as whatever else is text.
+//! Any text, read as a document and as everything else that is text.
 
 #![no_main]
 

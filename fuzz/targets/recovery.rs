@@ -1,7 +1,7 @@
 //! Any damage to the files of a stopped store.
 //!
-//! The library below the store asserts in its recovery what damage makes false. The store catches that, so a panic is no
-//! finding here unless it comes as far as this file.
+//! The library below the store has assertions in its recovery that damage violates. The store catches those panics, so one
+//! is no finding here unless it reaches this file.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes, taken for those of a connection in direct mode.
+//! Any bytes, read as a connection in direct mode.
 
 #![no_main]
 

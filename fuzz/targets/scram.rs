@@ -1,4 +1,4 @@
-//! Any bytes, read as the two messages by which a client proves who it is.
+//! Any bytes, read as the two messages by which a client proves its identity.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes, taken for the place where a walk goes on.
+//! Any bytes, read as a token from which a query or a feed continues.
 
 #![no_main]
 
