@@ -60,7 +60,7 @@ fn peers() -> Outcome {
         }
         let mut command = Command::new("apt-get");
         let installed = install(command.args(["install", "--yes", "--no-install-recommends", package]));
-        // The package starts one of its own, which would share the machine with the one that is measured.
+        // The package starts a server of its own, which would share the machine with the measured one.
         let _ = install(Command::new("service").args([service, "stop"]));
         if installed.is_err() || !available(program) {
             missing.push(package);

@@ -1,5 +1,5 @@
-//! The official SDKs against a live server. Each suite starts its own servers from one binary; what it needs
-//! is installed into ignored folders first.
+//! The official SDKs against a live server. Each suite starts its own servers from one binary, and first installs its
+//! packages into ignored folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ pub(crate) enum Suite {
 }
 
 impl Suite {
-    /// Those that wait beside those that build, from nothing the longest first, so that all lanes end at about the same time.
+    /// Suites that wait beside suites that build, the longest first when nothing is built, so that all lanes end at about
+    /// the same time.
     const ALL: [Suite; 18] = [
         Suite::Published,
         Suite::Java,
@@ -169,7 +170,7 @@ impl Suite {
     }
 }
 
-/// Returns every suite against one build of the server.
+/// Returns every suite, to run against one build of the server.
 pub(crate) fn parts(server: &Tested, tier: Tier) -> Vec<Part<'_>> {
     let part = |suite: Suite| Part {
         name: suite.title(),
@@ -193,8 +194,8 @@ pub(crate) fn with_server(report: &mut Report, build: Build, then: impl FnOnce(&
     }
 }
 
-/// Returns the Python environment with the packages that a suite locks; rebuilt when the lock changes. Returns its
-/// interpreter.
+/// Returns the interpreter of the Python environment with the packages that a suite locks; rebuilds the environment when
+/// the lock changes.
 fn virtual_environment(suite: &str) -> Result<PathBuf> {
     let folder = paths::cache().join(format!("venv-{}", suite.replace('/', "-")));
     let lock = paths::compat(suite).join("requirements.txt");
@@ -223,7 +224,7 @@ fn node_modules(suite: &str) -> Result<()> {
     node_modules_in(&paths::compat(suite))
 }
 
-/// `npm ci` after the lock file.
+/// Runs `npm ci` by the lock file.
 pub(crate) fn node_modules_in(folder: &Path) -> Result<()> {
     unless_fresh(&folder.join("node_modules"), &folder.join("package-lock.json"), || {
         let mut command = Command::new("npm");
@@ -232,7 +233,7 @@ pub(crate) fn node_modules_in(folder: &Path) -> Result<()> {
     })
 }
 
-/// Suites that share a folder of packages may start together: one fills, the other waits and finds it filled.
+/// Suites that share a folder of packages may start together: one fills it, the other waits and finds it filled.
 static FILLING: Mutex<()> = Mutex::new(());
 
 /// Runs `fill` unless `folder` was filled from exactly this lock file before.
@@ -292,7 +293,7 @@ fn rust(binary: &PathBuf, suite: &str) -> Result<Outcome> {
     counted(&process::run(&mut command, SUITE_TIMEOUT)?)
 }
 
-/// Returns the last line with that text in it: how pytest ends.
+/// Returns the last line that contains `mark`: pytest ends with one.
 pub(crate) fn last_line<'a>(output: &'a str, mark: &str) -> &'a str {
     let line = output.lines().rev().find(|line| line.contains(mark) && count_before(line, "passed") > 0);
     line.unwrap_or("no summary").trim_matches('=').trim()

@@ -1,7 +1,7 @@
 //! The dependencies: licences, bans, sources and published weaknesses, judged by `cargo deny` after `deny.toml`.
 //!
-//! The tool has one version, so that all machines get the same verdict. Where the machine does not have it, it is built
-//! once into the target folder, which outlives a run of the tests wherever build output does.
+//! The tool has one version, so that all machines get the same result. A machine that lacks it builds it once into the
+//! target folder, which outlives a test run wherever build output does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ pub(crate) fn parts() -> Vec<Part<'static>> {
     ]
 }
 
-/// Runs a check with the tool, which the first of both parts builds.
+/// Runs a check with the tool; the first of both parts builds it.
 fn with_tool(check: fn(&Path) -> Result<Outcome>) -> Result<Outcome> {
     static TOOL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match TOOL.get_or_init(|| find().map_err(|error| format!("{error:#}"))) {
@@ -36,7 +36,7 @@ fn with_tool(check: fn(&Path) -> Result<Outcome>) -> Result<Outcome> {
 
 fn dependencies(tool: &Path) -> Result<Outcome> {
     let ours = judge(tool, &paths::root(), &["bans", "licenses", "sources"])?;
-    // The server links nothing of the Rust clients' trees; they must only come from where everything comes from.
+    // The server links nothing of the Rust clients' trees; they only have to come from the allowed sources.
     let mut clients = true;
     for suite in ["rust", "mongo/rust"] {
         clients &= judge(tool, &paths::compat(suite), &["sources"])?;
@@ -58,7 +58,7 @@ fn judge(tool: &Path, workspace: &Path, checks: &[&str]) -> Result<bool> {
     Ok(process::run(&mut command, TIMEOUT)?.success)
 }
 
-/// Brings the database of advisories up to date; cargo keeps it with what else it has fetched.
+/// Updates the database of advisories, which cargo keeps beside its other downloads.
 fn fetch_advisories(tool: &Path) -> Result<()> {
     let mut command = deny(tool, &paths::root());
     process::install(command.args(["fetch", "db"]).env("GIT_TERMINAL_PROMPT", "0"))

@@ -1,13 +1,13 @@
-//! How much of what takes long is done: the programs of `bench/` and `proof/` understand the same flags.
+//! How much of a long task to run: the programs of `bench/` and `proof/` understand the same flags.
 
-/// How much.
+/// An extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Proofs in two minutes, as part of every test run; benchmarks in ten, once everything is built.
     Quick,
     /// Proofs in some minutes; benchmarks with more rounds and a million items.
     Full,
-    /// 500 kills, and the power goes after each sync; benchmarks up to ten million items: hours, and 20 GB of disk.
+    /// 500 kills, and a power loss after each sync; benchmarks up to ten million items: hours, and 20 GB of disk.
     Long,
 }
 

@@ -1,4 +1,4 @@
-//! The fuzz targets for a while: seeds from the golden scripts, then `cargo fuzz`. See fuzz/README.md.
+//! Runs fuzz targets for a while: seeds from the golden scripts, then `cargo fuzz`. See fuzz/README.md.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::process;
 use crate::report::{Outcome, Report};
 use crate::rust::verdict;
 
-/// Compiling the targets from nothing.
+/// For compiling the targets from nothing.
 const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// The kind of a target's inputs, and the crate with its corpus.
@@ -90,7 +90,7 @@ fn seeds(target: Target) -> Result<Vec<String>> {
     match target.package {
         "query" => {}
         "bson" | "mql" => return json_seeds(target.name),
-        // No script has such inputs: the kept ones are the seeds.
+        // No script has such inputs: the kept inputs are the seeds.
         _ => return Ok(Vec::new()),
     }
     let mut seeds = Vec::new();

@@ -1,8 +1,8 @@
 //! Suites of the Go clients: ours in `compat/go`, and the tests that the modules carry themselves.
 //!
 //! The modules' tests run from a copy in an ignored folder, because the module cache is read-only; nothing of them is
-//! committed. What may fail and how much they skip is listed beside `files.txt` in `compat/go/published`; the judging is in
-//! `go_results`.
+//! committed. Lists beside `files.txt` in `compat/go/published` name the tests that may fail and count those that are
+//! skipped; `go_results` judges them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,11 @@ use crate::server::Server;
 
 const TIMEOUT: Duration = Duration::from_mins(20);
 
-/// A module whose own tests are run: its path, and the folder of what is said of it.
+/// A module whose own tests are run: its path, and the folder of its lists.
 struct Module {
     path: &'static str,
     folder: &'static str,
-    /// How many in a hundred of its tests must pass, those aside that need what is out of scope.
+    /// How many percent of its tests must pass, without those that need something out of scope.
     least_percent: usize,
 }
 
@@ -61,14 +61,14 @@ const SPECIFICATIONS: [(&str, &str); 14] = [
     ("read_write_concern", "read-write-concern/tests"),
 ];
 
-/// `go` in the folder of our suites or of a copy, without what a caller may have set for modules of their own.
+/// Returns `go` in the folder of our suites or of a copy, without the settings that a caller may have for other modules.
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new("go");
     command.current_dir(folder).env("GOWORK", "off").env("GOFLAGS", "-buildvcs=false");
     command
 }
 
-/// One package of `compat/go`.
+/// Runs one package of `compat/go`.
 pub(crate) fn own(binary: &PathBuf, package: &str) -> Result<Outcome> {
     let mut test = command(&paths::compat("go"));
     test.args(["test", "-count=1", "-v", &format!("./{package}")]).env("BOLIDE_BIN", binary);
@@ -81,7 +81,7 @@ pub(crate) fn own(binary: &PathBuf, package: &str) -> Result<Outcome> {
     Ok(verdict(finished.success, &results.counts()))
 }
 
-/// azcosmos's emulator tests. They have one address in their source, and one server serves them all.
+/// Runs azcosmos's emulator tests. They have one address in their source, and one server serves them all.
 pub(crate) fn azcosmos(binary: &PathBuf, tier: Tier) -> Result<Outcome> {
     let server = Server::start(binary)?;
     let port = server.address().rsplit(':').next().unwrap_or_default().to_owned();
@@ -104,8 +104,8 @@ pub(crate) fn azcosmos(binary: &PathBuf, tier: Tier) -> Result<Outcome> {
     Ok(go_results::judge(&results, &lists, tier, AZCOSMOS.least_percent))
 }
 
-/// The MongoDB driver's integration tests, and the shared specifications. They set fail points and drop databases, so each
-/// package has a server of its own; they wait more than they compute, so both run at once.
+/// Runs the MongoDB driver's integration tests, and the shared specifications. They set fail points and drop databases, so
+/// each package has a server of its own; they wait more than they compute, so both run at once.
 pub(crate) fn driver(binary: &PathBuf, python: &Path, tier: Tier) -> Result<Outcome> {
     let (_, copy) = copied(&DRIVER)?;
     lay_specifications(&published::pymongo_tests(python)?, &copy)?;
@@ -151,7 +151,7 @@ fn folder(module: &Module) -> PathBuf {
     paths::compat("go/published").join(module.folder)
 }
 
-/// Where the module cache has a module, in the version that `compat/go/go.mod` pins, and a copy that can be written to.
+/// Returns the module's folder in the module cache, in the version that `compat/go/go.mod` pins, and a writable copy.
 fn copied(module: &Module) -> Result<(PathBuf, PathBuf)> {
     let ours = paths::compat("go");
     install(command(&ours).args(["mod", "download", module.path]))?;
@@ -196,7 +196,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Every test of the listed files in this package, but for those that end the process and, in the short tier, the long ones.
+    /// Runs every test of the listed files in this package, except those that end the process and, in the short tier, the
+    /// long ones.
     fn all(&self, lists: &Lists, tier: Tier) -> Result<Results> {
         let tests = lists.tests_in(self.copy, self.package)?;
         let mut pattern = format!("^({})$", tests.join("|"));
@@ -222,7 +223,7 @@ impl Run<'_> {
         Ok(results)
     }
 
-    /// Those that end the process, each in one of its own: they must still do so.
+    /// Runs the tests that end the process, each in a process of its own: they must still end it.
     fn alone(&self, lists: &Lists) -> Result<Results> {
         let mut results = Results::default();
         let tests = lists.tests_in(self.copy, self.package)?;
@@ -245,7 +246,7 @@ impl Run<'_> {
     }
 }
 
-/// The pattern of one test: Go matches each level for itself.
+/// Returns the pattern of one test: Go matches each level separately.
 fn exactly(name: &str) -> String {
     let quoted = |level: &str| {
         let escaped: String = level

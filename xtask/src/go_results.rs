@@ -1,9 +1,10 @@
-//! What became of a module's own tests, held to the lists beside `files.txt`.
+//! Compares the results of a module's own tests with the lists beside `files.txt`.
 //!
-//! A test is what has no tests below it, or has failed without one below it that did. One named in `expected-failures.txt` must
-//! fail: if it passes, is skipped or does not exist, the run fails. In `expected-skips.txt` stands how many tests the module
-//! skips by itself; one more or fewer fails the run as well. Of those that are neither skipped nor left out for a reason in
-//! `OUT_OF_SCOPE`, a share must pass that the caller names, so that the list does not grow unseen.
+//! A test is one without subtests, or one that failed although none of its subtests did. A test named in
+//! `expected-failures.txt` must fail: if it passes, is skipped or does not exist, the run fails. `expected-skips.txt` says
+//! how many tests the module skips by itself; one more or fewer fails the run as well. The caller names the share that must
+//! pass of the tests that are neither skipped nor left out for a reason in `OUT_OF_SCOPE`, so that the list cannot grow
+//! unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +17,8 @@ use crate::paths;
 use crate::report::{self, Outcome};
 use crate::rust::verdict;
 
-/// Reasons that take a test out of what must pass: it needs what one server of this kind does not have, or cannot run here.
+/// Reasons that exclude a test from those that must pass: it needs something that one server of this kind does not have, or
+/// it cannot run here.
 const OUT_OF_SCOPE: [&str; 8] = [
     "several regions",
     "sharded cluster",
@@ -28,14 +30,14 @@ const OUT_OF_SCOPE: [&str; 8] = [
     "missing test data",
 ];
 
-/// What is said of a module's tests.
+/// The lists of a module's tests.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// The test files that run.
     pub(crate) files: Vec<String>,
     /// Tests that take too long for the short tier.
     pub(crate) long: Vec<String>,
-    /// Tests that measure milliseconds, and may fail beside others.
+    /// Tests that measure milliseconds, and may fail while others run.
     pub(crate) timed: BTreeSet<String>,
     failures: BTreeMap<String, Expected>,
     skips: BTreeMap<String, usize>,
@@ -44,7 +46,7 @@ pub(crate) struct Lists {
 #[derive(Debug)]
 struct Expected {
     in_scope: bool,
-    /// It takes the whole process with it, and so runs in one of its own.
+    /// It ends the whole process, and so runs in a process of its own.
     ends_the_process: bool,
 }
 
@@ -88,7 +90,7 @@ impl Lists {
         self.failures.iter().filter(|(_, expected)| expected.ends_the_process).map(|(name, _)| name.as_str())
     }
 
-    /// The tests of the listed files that lie in this package.
+    /// Returns the tests of the listed files in this package.
     pub(crate) fn tests_in(&self, module: &Path, package: &str) -> Result<Vec<String>> {
         let package = Path::new(package.trim_start_matches("./").trim_start_matches('.'));
         let mut tests = Vec::new();
@@ -104,7 +106,7 @@ impl Lists {
     }
 }
 
-/// The tests of a run by what became of them.
+/// The tests of a run by their results.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     passed: BTreeSet<String>,
@@ -146,14 +148,14 @@ impl Results {
         results
     }
 
-    /// A test that ran in a process of its own.
+    /// Returns the result of a test that ran in a process of its own.
     pub(crate) fn alone(name: &str, passed: bool) -> Results {
         let mut results = Results::default();
         results.of_end(if passed { "PASS" } else { "FAIL" }).insert(name.to_owned());
         results
     }
 
-    /// Replaces the failure of a test that has passed when it ran again.
+    /// Replaces the failure of a test that passed when it ran again.
     pub(crate) fn passed_again(&mut self, name: &str) {
         self.failed.remove(name);
         self.passed.insert(name.to_owned());
@@ -196,7 +198,7 @@ impl Results {
     }
 }
 
-/// Holds results to the lists, and says what differs. At least so many in a hundred of those in scope must pass.
+/// Compares results with the lists, and returns what differs. At least this percentage of those in scope must pass.
 pub(crate) fn judge(results: &Results, lists: &Lists, tier: Tier, least_percent: usize) -> Outcome {
     let is_left_out =
         |name: &str| tier == Tier::Short && lists.long.iter().any(|long| name.starts_with(long.as_str()));

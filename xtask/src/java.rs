@@ -1,5 +1,5 @@
-//! The suites of Java clients: one run of Maven each, with the figures that Surefire leaves in its reports. Packages go where
-//! Maven keeps them for all projects, below the home folder.
+//! The suites of Java clients: one run of Maven each, with the figures in Surefire's reports. Packages go into Maven's
+//! common folder, below the home folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) enum Connection {
     Direct,
 }
 
-/// Runs modules of `compat/java`, all of them also where one fails.
+/// Runs modules of `compat/java`, all of them even if one fails.
 pub(crate) fn run(binary: &PathBuf, modules: &[&str], connection: Connection) -> Result<Outcome> {
     let folder = paths::compat("java");
     let (target, mode) = match connection {
@@ -65,7 +65,7 @@ pub(crate) fn run(binary: &PathBuf, modules: &[&str], connection: Connection) ->
     Ok(verdict(finished.success, &sum.told()))
 }
 
-/// How many tests ended in which way.
+/// How many tests had which result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Figures {
     tests: u64,

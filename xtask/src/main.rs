@@ -14,8 +14,8 @@
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
 //!
-//! Whatever a suite needs is installed into ignored folders. A tool that is missing is named loudly; with `CI=true`
-//! that is a failure. Every child process has a deadline.
+//! Suites install their packages into ignored folders. A missing tool is named loudly; with `CI=true` it is a failure.
+//! Every child process has a deadline.
 
 #![expect(
     clippy::disallowed_methods,
@@ -115,7 +115,7 @@ pub(crate) enum Tier {
 }
 
 impl Tier {
-    /// Returns which build of the server is tested.
+    /// Returns the build of the server to test.
     pub(crate) fn build(self) -> Build {
         match self {
             Self::Short => Build::Tested,
@@ -124,7 +124,7 @@ impl Tier {
     }
 }
 
-/// Cheap checks first; everything runs even when something before it failed.
+/// Runs everything, cheap checks first, even if something before it failed.
 fn all(report: &mut Report, tier: Tier) {
     tidy::check(report);
     rust::format(report);
@@ -134,7 +134,7 @@ fn all(report: &mut Report, tier: Tier) {
     parts.extend(deny::parts());
     parts.extend(compat::parts(&server, tier));
     report.beside(parts);
-    // What is measured has the machine for itself.
+    // Measured parts have the machine for themselves.
     rust::simulator(report, tier);
     proof::run(report, if tier == Tier::Long { Extent::Long } else { Extent::Quick }, &[]);
     compat::with_server(report, tier.build(), |report, binary| {

@@ -21,7 +21,7 @@ use crate::server::{Build, Server};
 const TIMEOUT: Duration = Duration::from_mins(15);
 const TOOLS: [&str; 5] = ["dpkg", "dpkg-deb", "systemd-analyze", "node", "npm"];
 
-/// What lies where in the package, and with which mode.
+/// The path of each file in the package, and its mode.
 const FILES: [(&str, &str, u32); 8] = [
     ("packaging/bolide.toml", "etc/bolide/bolide.toml", 0o644),
     ("packaging/bolide.service", "usr/lib/systemd/system/bolide.service", 0o644),
@@ -45,10 +45,10 @@ const WRITTEN_BY_THE_BINARY: [(&[&str], &str); 4] = [
 const ABOUT: [(&str, u32); 4] =
     [("conffiles", 0o644), ("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755)];
 
-/// The data files of a server, in the directories of the installed configuration.
+/// The certificate of a server with the installed configuration.
 const ROOT_CERTIFICATE: &str = "var/lib/bolide/tls/root.pem";
 
-/// Builds the package and says where it is.
+/// Builds the package and reports its path.
 pub(crate) fn build_one(report: &mut Report, binary: &Path) {
     report.part("debian package", || Ok(Outcome::Passed(paths::shown(&build(binary)?))));
 }
@@ -156,7 +156,7 @@ struct Installer {
 }
 
 impl Installer {
-    /// Returns none if this user may not install packages.
+    /// Returns none if this user may not install packages and `fakeroot` is missing.
     fn new() -> Result<Option<Installer>> {
         let asked = process::run_quietly(Command::new("id").arg("-u"), TIMEOUT)?;
         let is_root = asked.output.trim() == "0";
@@ -179,7 +179,7 @@ impl Installer {
         if !self.is_root {
             command.arg("dpkg");
         }
-        // The root is empty, so nothing that the package depends on is installed there.
+        // The root is empty, so none of the package's dependencies is installed there.
         command.arg(format!("--root={}", self.root.display()));
         install(command.args(["--force-script-chrootless", "--force-depends"]).args(arguments))
     }
@@ -227,7 +227,7 @@ impl Installer {
 
     fn verify_unit(&self) -> Result<()> {
         let unit = fs::read_to_string(self.root.join("usr/lib/systemd/system/bolide.service"))?;
-        // The verifier wants the program of the unit to exist; it lies in our root.
+        // The verifier requires that the program of the unit exists; it is below our root.
         let program = self.root.join("usr/bin/bolide");
         let copy = folder().join("bolide.service");
         fs::write(&copy, unit.replace("/usr/bin/bolide", &program.display().to_string()))?;
@@ -239,7 +239,7 @@ impl Installer {
     }
 }
 
-/// Returns a configuration as it is, but below another root and on free ports.
+/// Returns a configuration below another root and on free ports, otherwise unchanged.
 fn moved(configuration: &str, root: &Path) -> String {
     configuration
         .replace(" = \"/", &format!(" = \"{}/", root.display()))
@@ -247,7 +247,7 @@ fn moved(configuration: &str, root: &Path) -> String {
         .replace(":10255\"", ":0\"")
 }
 
-/// What the container's health check and start run, the binary understands.
+/// Checks that the binary understands the commands of the container's health check and start.
 fn container_commands(binary: &Path) -> Result<()> {
     let dockerfile = fs::read_to_string(paths::root().join("packaging/Dockerfile"))?;
     let commands = exec_forms(&dockerfile);
@@ -267,7 +267,7 @@ fn exec_forms(dockerfile: &str) -> Vec<Vec<String>> {
     forms.map(words).collect()
 }
 
-/// The Dockerfile and the compose file. A warning is a failure too.
+/// Lints the Dockerfile and the compose file. A warning is a failure too.
 fn lint() -> Result<()> {
     let linters = paths::root().join("packaging/lint");
     node_modules_in(&linters)?;
@@ -289,7 +289,7 @@ fn lint() -> Result<()> {
     Ok(())
 }
 
-/// `cargo install --path`, out of what is built already.
+/// Runs `cargo install --path` with the existing build output.
 fn cargo_install(built: Build) -> Result<()> {
     let root = folder().join("cargo-install");
     let mut command = Command::new("cargo");

@@ -1,5 +1,5 @@
-//! Where things are. Everything that is installed or built goes below `compat/.cache` or cargo's target folder; git ignores
-//! both.
+//! The folders of the repository. Everything that is installed or built goes below `compat/.cache` or cargo's target
+//! folder; git ignores both.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ pub(crate) fn compat(name: &str) -> PathBuf {
     root().join("compat").join(name)
 }
 
-/// Installed packages and unpacked archives.
+/// Returns the folder of installed packages and unpacked archives.
 pub(crate) fn cache() -> PathBuf {
     root().join("compat/.cache")
 }
 
-/// Cargo's target folder for the main workspace. Cargo is started in the root, so that is where a relative one lies.
+/// Returns cargo's target folder for the main workspace. Cargo starts in the root, so a relative path begins there.
 pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }

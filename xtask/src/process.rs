@@ -1,4 +1,4 @@
-//! Child processes with a deadline. Output is shown as it comes and kept, so that counts can be read from it.
+//! Child processes with a deadline. Their output is shown as it comes, and kept so that counts can be read from it.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -21,12 +21,12 @@ pub(crate) struct Finished {
     pub(crate) output: String,
 }
 
-/// Runs to the end or to the deadline; then the whole process group is killed.
+/// Runs a command to its end or to the deadline; then kills the whole process group.
 pub(crate) fn run(command: &mut Command, timeout: Duration) -> Result<Finished> {
     run_with(command, timeout, Echo::Yes)
 }
 
-/// As `run`, without showing the output.
+/// Runs a command as `run` does, without showing the output.
 pub(crate) fn run_quietly(command: &mut Command, timeout: Duration) -> Result<Finished> {
     run_with(command, timeout, Echo::No)
 }
@@ -46,11 +46,11 @@ enum Echo {
 
 fn run_with(command: &mut Command, timeout: Duration, echo: Echo) -> Result<Finished> {
     let shown = format!("{command:?}");
-    // One pipe for both, or lines of the one would overtake those of the other.
+    // One pipe for both; with two, lines of one would overtake those of the other.
     let (reader, writer) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
-    // Our ends of it go, so that it ends with the child's.
+    // Drops our ends of the pipe, so that it ends with the child's.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let (sender, lines) = mpsc::channel();
     forward(reader, sender);
@@ -95,7 +95,7 @@ fn kill_group(child: &Child) {
     let _ = Command::new("kill").args(["-9", "--", &group]).status();
 }
 
-/// Returns `true` if a program is there and tells its version, which openssl does only without dashes.
+/// Returns `true` if a program exists and prints its version; openssl does so only without dashes.
 pub(crate) fn available(program: &str) -> bool {
     ["--version", "version"].iter().any(|question| {
         Command::new(program)
@@ -108,7 +108,7 @@ pub(crate) fn available(program: &str) -> bool {
     })
 }
 
-/// Waits until `done` says yes; false when the time is over.
+/// Waits until `done` returns true; returns false if the time is over first.
 pub(crate) fn wait_until(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + timeout;
     while Instant::now() < deadline {

@@ -15,10 +15,10 @@ use crate::server::Build;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(45);
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
-/// How a line begins that says what could not be checked, behind the check's name.
+/// The mark, after a check's name, of a line that says why it could not run.
 const NOT_CHECKED: &str = ": NOT CHECKED: ";
 
-/// Makes the named checks, or all of them.
+/// Runs the named checks, or all of them.
 pub(crate) fn run(report: &mut Report, extent: Extent, names: &[&str]) {
     let tested = if extent == Extent::Quick { Build::Tested } else { Build::Release };
     compat::with_server(report, tested, |report, binary| {
@@ -76,7 +76,7 @@ fn build(extent: Extent) -> Result<(PathBuf, Vec<String>)> {
     Ok((program, listed.output.lines().map(str::to_owned).collect()))
 }
 
-/// Returns where the program is built; its unit tests are built there, too.
+/// Returns the folder in which the program and its unit tests are built.
 pub(crate) fn target() -> PathBuf {
     paths::target().join("proof")
 }
@@ -85,14 +85,14 @@ fn check(program: &Path, binary: &Path, name: &str, extent: Extent) -> Result<Ou
     let mut command = Command::new(program);
     command.arg(binary).arg(name).args(extent.flags());
     if extent == Extent::Quick {
-        // A part of every test run, so the same each time.
+        // Part of every test run, so with the same seed each time.
         command.args(["--seed", "1"]);
     }
     let finished = process::run(&mut command, timeout(extent))?;
     verdict(name, finished.success, &finished.output)
 }
 
-/// Returns how a check ended, by what it printed.
+/// Returns the result of a check, from its output.
 fn verdict(name: &str, success: bool, output: &str) -> Result<Outcome> {
     let told = |mark: &str| output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(mark));
     if let Some(why) = told(NOT_CHECKED) {

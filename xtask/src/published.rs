@@ -1,8 +1,8 @@
 //! The test folders that ship in the source distributions of the Python clients, run against Bolide.
 //!
-//! The archives are fetched from the package index and unpacked into an ignored folder; nothing of them is committed.
-//! What may fail is listed in `compat/published/expected-failures.txt` and `compat/mongo/published/expected-failures.txt`;
-//! the pytest plugin beside each holds the run to that list.
+//! The archives are downloaded from the package index and unpacked into an ignored folder; nothing of them is committed.
+//! `compat/published/expected-failures.txt` and `compat/mongo/published/expected-failures.txt` list the tests that may
+//! fail; the pytest plugin beside each compares the run with that list.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ struct Package {
 const COSMOS: Package = Package { name: "azure-cosmos", version: "4.17.1", tests: "tests" };
 const PYMONGO: Package = Package { name: "pymongo", version: "4.19.0", tests: "test" };
 
-/// The tests sleep more than they compute, so more workers than cores pay. Each has a server of its own.
+/// The tests sleep more than they compute, so more workers than cores are faster. Each has a server of its own.
 const WORKERS: usize = 6;
 
 pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
@@ -60,7 +60,7 @@ pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     Ok(verdict(finished.success, last_line(&finished.output, " in ")))
 }
 
-/// PyMongo's own tests. They set fail points and drop databases, so each worker has a server of its own.
+/// Runs PyMongo's own tests. They set fail points and drop databases, so each worker has a server of its own.
 pub(crate) fn run_pymongo(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     let root = source(python, &PYMONGO)?;
     let folder = paths::compat("mongo/published");
@@ -69,7 +69,7 @@ pub(crate) fn run_pymongo(binary: &PathBuf, python: &Path) -> Result<Outcome> {
         .collect::<Result<Vec<_>>>()?;
     let ports = servers.iter().map(|server| server.mongo_port().to_string()).collect::<Vec<_>>();
 
-    // One file may lean on what its tests before left behind, so a class stays with one worker.
+    // A test may depend on what the tests before it in a file left, so a class stays with one worker.
     let mut command = Command::new(python);
     command
         .args(["-B", "-m", "pytest", "-n", &WORKERS.to_string(), "--dist", "loadscope"])
@@ -88,7 +88,7 @@ pub(crate) fn run_pymongo(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     Ok(verdict(finished.success, last_line(&finished.output, " in ")))
 }
 
-/// The tests that PyMongo's source distribution holds, with the drivers' shared specifications.
+/// Returns the folder of the tests in PyMongo's source distribution, with the drivers' shared specifications.
 pub(crate) fn pymongo_tests(python: &Path) -> Result<PathBuf> {
     Ok(source(python, &PYMONGO)?.join(PYMONGO.tests))
 }

@@ -1,8 +1,8 @@
-//! A little distance: a TCP relay that can hold back every answer for a while.
+//! A TCP relay that can delay every answer for a while.
 //!
-//! Several tests of the published suite set a timeout of a billionth of a second and demand that it fires. Python's
-//! sockets round that up to a whole millisecond, and on the same machine Bolide answers within it. While such a test
-//! runs, the pytest plugin holds a connection to the relay's second port, and answers come from far away.
+//! Several tests of the published suite set a timeout of a billionth of a second and require that it fires. Python's
+//! sockets round that up to a whole millisecond, and on the same machine Bolide answers within it. While such a test runs,
+//! the pytest plugin holds a connection to the relay's second port, which delays the answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ const DISTANCE: Duration = Duration::from_millis(60);
 
 /// The two ports of a relay, which runs until the process ends.
 pub(crate) struct Relay {
-    /// Leads to the server.
+    /// The port that leads to the server.
     pub(crate) address: SocketAddr,
     /// Answers are delayed while a client is connected here; one byte confirms it.
     pub(crate) distance: SocketAddr,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// Sends a line to an echo server over the relay; how long the way there and back took.
+    /// Sends a line to an echo server over the relay; returns the time until it came back.
     fn round_trip(relay: &Relay) -> Duration {
         let started = Instant::now();
         let mut client = TcpStream::connect(relay.address).unwrap();

@@ -1,5 +1,5 @@
-//! What ran, how it ended and how long it took; printed once at the end, with the last words of what failed and the names of
-//! its tests. The last line is the count of all tests and nothing else.
+//! The parts of a run with their results and durations; printed once at the end, with the last lines of the failed parts
+//! and the names of their failed tests. The last line is the count of all tests and nothing else.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-/// How one part ended.
+/// The result of one part.
 pub(crate) enum Outcome {
     /// Passed, with its counts.
     Passed(String),
@@ -27,7 +27,7 @@ struct Row {
     name: String,
     outcome: Outcome,
     seconds: f64,
-    /// The last lines it showed, where test runners say what failed.
+    /// The last lines that it showed, in which test runners name failures.
     last_words: VecDeque<String>,
     /// The tests that failed, as their runner names them.
     failed_tests: Vec<String>,
@@ -39,13 +39,13 @@ pub(crate) struct Part<'a> {
     pub(crate) run: Box<dyn FnOnce() -> Result<Outcome> + Send + 'a>,
 }
 
-/// How many parts run side by side where they may: most of them wait for clients more than they compute.
+/// How many parts run side by side if they may: most of them wait for clients more than they compute.
 const LANES: usize = 2;
 
 /// The number of lines of a failed part that are repeated at the end.
 const LAST_WORDS: usize = 30;
 
-/// How much of a text stands in one line of the summary. All of it stands where it was printed first.
+/// How much of a text is shown in one line of the summary. Its part has printed all of it before.
 const WIDTH: usize = 160;
 
 thread_local! {
@@ -67,7 +67,7 @@ pub(crate) fn show(line: &str) {
         shown.push_back(line.to_owned());
     });
     if let Some(test) = failed_test(line) {
-        // Some runners name it where it fails and again at their end.
+        // Some runners name it when it fails and again at their end.
         FAILED.with_borrow_mut(|failed| {
             if !failed.iter().any(|named| named == test) {
                 failed.push(test.to_owned());
@@ -76,8 +76,8 @@ pub(crate) fn show(line: &str) {
     }
 }
 
-/// Returns the test that a line says has failed: as pytest sums it up, as cargo does while it runs, as node's `spec` does, as
-/// Maven does when a class has ended.
+/// Returns the test that a line reports as failed: in the form of pytest's summary, of cargo during a run, of node's
+/// `spec`, or of Maven at the end of a class.
 fn failed_test(line: &str) -> Option<&str> {
     let cargo = || line.strip_prefix("test ")?.strip_suffix(" ... FAILED");
     let node = || line.trim_start().strip_prefix("✖ ").filter(|name| *name != "failing tests:");
@@ -142,12 +142,12 @@ impl Report {
         if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
-    /// Returns the tests of all parts, which are the last line: programs read it.
+    /// Returns the counts of all parts; the last line has them, for programs.
     fn counts(&self, strict: bool) -> Counts {
         self.rows.iter().map(|row| row.counts(strict)).fold(Counts::default(), Counts::plus)
     }
 
-    /// Returns the last words of what failed, then a line for each part, and one for each of its tests that failed.
+    /// Returns the last lines of the failed parts, then a line for each part, and one for each of its failed tests.
     fn summary(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -192,7 +192,7 @@ impl Row {
         Row { name: name.to_owned(), outcome, seconds, last_words: SHOWN.take(), failed_tests: FAILED.take() }
     }
 
-    /// Counts or reason, in one line.
+    /// Returns the counts or the reason, in one line.
     fn detail(&self) -> &str {
         let (Outcome::Passed(text)
         | Outcome::Failed(text)
@@ -201,8 +201,8 @@ impl Row {
         text.lines().next().unwrap_or("")
     }
 
-    /// Its tests. A part that counts none is one test; one that failed has at least one failed test, also where it ended
-    /// before its runner could count it.
+    /// Returns its tests. A part without a count is one test; a failed part has at least one failed test, also if it ended
+    /// before its runner could count.
     fn counts(&self, strict: bool) -> Counts {
         let counted = Counts::parse(self.detail());
         match self.outcome {
@@ -227,7 +227,7 @@ impl Row {
     }
 }
 
-/// How many tests ended in which way.
+/// How many tests had which result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     passed: u64,
@@ -236,8 +236,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// Returns the counts that a part's text begins with, as in `1 failed, 30 passed, 2 skipped in 3.1s`; `None` if it
-    /// begins with anything else: figures of a proof may have the same words in them.
+    /// Returns the counts at the beginning of a part's text, as in `1 failed, 30 passed, 2 skipped in 3.1s`; `None` if it
+    /// begins otherwise: the figures of a check may contain the same words.
     fn parse(detail: &str) -> Option<Counts> {
         let clause = detail.split([',', ';']).next().unwrap_or("");
         let begins = ["passed", "failed", "skipped"].iter().any(|word| {
@@ -271,12 +271,12 @@ fn is_number(text: &str) -> bool {
     text.parse::<u64>().is_ok()
 }
 
-/// `CI=true`: what cannot run is a failure.
+/// Whether `CI=true`: then a part that cannot run is a failure.
 pub(crate) fn continuous_integration() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
-/// Returns the number in front of a word, as in `12 passed`; 0 when it is not there.
+/// Returns the number before a word, as in `12 passed`; 0 if there is none.
 pub(crate) fn count_before(line: &str, word: &str) -> u64 {
     let words: Vec<&str> = line.split([' ', ',', ';']).filter(|part| !part.is_empty()).collect();
     words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)

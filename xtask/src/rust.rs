@@ -16,7 +16,7 @@ const BUILD_TIMEOUT: Duration = Duration::from_mins(45);
 const TEST_TIMEOUT: Duration = Duration::from_mins(45);
 const LONG_TIMEOUT: Duration = Duration::from_hours(4);
 
-/// Seeds and the time after which they are given up. Each lives through the whole contract, with feeds, holds, evidence and
+/// The number of seeds, and the deadline for all. Each seed tests the whole contract, with feeds, holds, evidence and
 /// collections; two quiet cores take less than a minute for the short tier's.
 const SEEDS: u64 = 2_000;
 const SEEDS_TIMEOUT: Duration = Duration::from_mins(20);
@@ -25,7 +25,7 @@ const LONG_SEEDS: u64 = 50_000;
 /// Leaves out the allocator of servers that are measured, which takes longer to compile than any other dependency.
 const WITHOUT_ALLOCATOR: &str = "--no-default-features";
 
-/// The module of those tests that let openssl shake hands.
+/// The module of the tests in which openssl shakes hands.
 const TLS_TESTS: &str = "tls::";
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -50,8 +50,8 @@ fn lint() -> Result<Outcome> {
     let arguments =
         ["clippy", "--workspace", "--all-targets", WITHOUT_ALLOCATOR, "--locked", "--", "-D", "warnings"];
     let mut good = process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success;
-    // These are workspaces of their own, which nothing else here builds. They find what they share in the common folder; and
-    // what is not linked needs no fuzzer, which would be compiled first.
+    // Workspaces of their own, which nothing else here builds. They reuse the output in the common folder; and without
+    // linking they need no fuzzer, which would otherwise be compiled first.
     for own in ["fuzz", "bench", "proof"] {
         let mut own_lints =
             cargo(&["clippy", "--workspace", WITHOUT_ALLOCATOR, "--locked", "--", "-D", "warnings"]);
@@ -64,7 +64,7 @@ fn lint() -> Result<Outcome> {
     Ok(verdict(good, ""))
 }
 
-/// Returns what is compiled and run by cargo alone, the longest first.
+/// Returns the parts that cargo alone compiles and runs, the longest first.
 pub(crate) fn parts() -> Vec<Part<'static>> {
     let mut parts = vec![
         Part { name: "lints", run: Box::new(lint) },
@@ -96,7 +96,7 @@ fn harness_tests() -> Result<Outcome> {
     counted(&Finished { success: proof.success && bench.success, output: proof.output + &bench.output })
 }
 
-/// The tests that are too large for the short tier.
+/// Runs the tests that are too large for the short tier.
 pub(crate) fn long_tests(report: &mut Report) {
     if any_ignored() {
         report.part("rust tests, long", || {
@@ -140,7 +140,7 @@ pub(crate) fn simulator(report: &mut Report, tier: Tier) {
         let mut simulator = Command::new(tier.build().program("bolide-simulator"));
         simulator.args(["--seeds", &seeds.to_string()]).current_dir(paths::root());
         let finished = process::run(&mut simulator, timeout)?;
-        // The program tells how many it was and how long they took.
+        // The program prints how many seeds it ran and how long they took.
         Ok(verdict(finished.success, finished.output.lines().last().unwrap_or("it says nothing")))
     });
     if tier == Tier::Long {
@@ -155,7 +155,7 @@ pub(crate) fn simulator(report: &mut Report, tier: Tier) {
     }
 }
 
-/// Passed or failed, with the same text.
+/// Returns passed or failed, with the same text.
 pub(crate) fn verdict(success: bool, text: &str) -> Outcome {
     if success { Outcome::Passed(text.to_owned()) } else { Outcome::Failed(text.to_owned()) }
 }

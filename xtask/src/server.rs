@@ -18,7 +18,7 @@ const BUILD_TIMEOUT: Duration = Duration::from_mins(45);
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A port of the system's choice; the MongoDB API then has one, too.
+/// A port chosen by the system; the MongoDB API then has one, too.
 const FREE_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 /// How a program is built, by the name of cargo's profile.
@@ -38,20 +38,20 @@ impl Build {
         }
     }
 
-    /// Returns where a program of ours is once it is built.
+    /// Returns the path of a program of ours once it is built.
     pub(crate) fn program(self, name: &str) -> PathBuf {
         paths::target().join(self.profile()).join(name)
     }
 }
 
-/// Builds the server and says where it is. `BOLIDE_BIN` names another one to test instead.
+/// Builds the server and returns its path. `BOLIDE_BIN` names another one to test instead.
 pub(crate) fn build(build: Build) -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("BOLIDE_BIN") {
         println!("testing the given binary, not this source tree: {}", given.display());
         return Ok(PathBuf::from(given));
     }
-    // With the simulator in one go, so that what they share is compiled once; no other programs, of which each would be
-    // optimised as a whole.
+    // Built together with the simulator, so that common crates are compiled once; without other programs, each of which
+    // would be optimised as a whole.
     let mut command = Command::new("cargo");
     command
         .args(["build", "--locked", "--profile", build.profile()])
@@ -90,7 +90,7 @@ impl Tested {
     }
 }
 
-/// Nothing that a caller has set for servers of their own reaches this command.
+/// Removes the settings that a caller has for other servers from a command's environment.
 pub(crate) fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
         command.env_remove(name);
@@ -112,24 +112,24 @@ struct Announcement {
 }
 
 impl Server {
-    /// `bolide serve --memory --test-clock` on a port of the system's choice.
+    /// Starts `bolide serve --memory --test-clock` on a port chosen by the system.
     pub(crate) fn start(binary: &PathBuf) -> Result<Server> {
         Server::start_with(binary, &[])
     }
 
-    /// Returns the same, with more arguments.
+    /// Starts the same, with more arguments.
     pub(crate) fn start_with(binary: &PathBuf, arguments: &[&str]) -> Result<Server> {
         let mut command = Command::new(binary);
         Server::launch(command.args(["serve", "--memory", "--test-clock"]).args(FREE_PORT).args(arguments))
     }
 
-    /// `bolide serve` with these arguments, in that folder.
+    /// Starts `bolide serve` with these arguments, in that folder.
     pub(crate) fn start_in(binary: &PathBuf, folder: &Path, arguments: &[&str]) -> Result<Server> {
         let mut command = Command::new(binary);
         Server::launch(command.arg("serve").args(arguments).args(FREE_PORT).current_dir(folder))
     }
 
-    /// `bolide serve` after a configuration file, which says everything.
+    /// Starts `bolide serve` with a configuration file, and no other settings.
     pub(crate) fn start_configured(binary: &Path, configuration: &Path) -> Result<Server> {
         Server::launch(Command::new(binary).args(["serve", "--config"]).arg(configuration))
     }
@@ -156,7 +156,7 @@ impl Server {
         self.announced.mongo_port
     }
 
-    /// Returns what it has printed up to its connection string.
+    /// Returns the text that it has printed up to its connection string.
     pub(crate) fn announcement(&self) -> &str {
         &self.announced.text
     }
@@ -173,7 +173,7 @@ impl Server {
         ask().unwrap_or(false)
     }
 
-    /// SIGTERM; the server must drain and exit 0.
+    /// Sends SIGTERM; the server must drain and exit with status 0.
     pub(crate) fn stop(mut self) -> Result<()> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
         let mut status = None;
@@ -195,7 +195,7 @@ impl Drop for Server {
     }
 }
 
-/// Reads the pipe to its end, so that the server never blocks on it. The connection string is the last line that tells an
+/// Reads the pipe to its end, so that the server never blocks on it. The connection string is in the last line with an
 /// address.
 fn announcement(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Announcement> {
     let (sender, receiver) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! README, guides and the pages of docs, run as a reader would paste them, from top to bottom, each page in an empty folder that is
-//! the reader's home as well.
+//! Runs the README, the guides and the pages of docs as a reader would paste them, from top to bottom, each page in an
+//! empty folder that is also the reader's home.
 //!
 //! | block | what happens |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `text` after one of them | what it must print; `…` stands for anything |
 //! | any other | for the reader only: `console` is what a reader pastes and the tour does not, such as what fetches packages |
 //!
-//! Only addresses are changed: pages say 127.0.0.1:8081 and 127.0.0.1:10255, the tour takes free ports. The README's steps in
-//! the browser are taken by `compat/explorer/readme.test.js`.
+//! The tour changes only addresses: pages have 127.0.0.1:8081 and 127.0.0.1:10255, the tour takes free ports.
+//! `compat/explorer/readme.test.js` takes the README's steps in the browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const ADDRESS: &str = "127.0.0.1:8081";
 const MONGO_ADDRESS: &str = "127.0.0.1:10255";
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// How pages start a server: the reader has built it, or installed it.
+/// The commands by which pages start a server: the reader has built it, or installed it.
 const STARTS: [&str; 2] = ["cargo run --release -- serve", "bolide serve"];
 
 /// A fenced block of a page.
@@ -67,12 +67,12 @@ fn pages_for_readers() -> Vec<PathBuf> {
     pages
 }
 
-/// What readers have installed.
+/// The tools that readers have installed.
 struct Tools<'a> {
     binary: &'a PathBuf,
     /// An interpreter with the Cosmos SDK.
     python: &'a Path,
-    /// Where `PyMongo` lies, which that interpreter does not have.
+    /// The folder of `PyMongo`, which that interpreter does not have.
     more_packages: PathBuf,
 }
 
@@ -86,12 +86,12 @@ fn packages_of(python: &Path) -> Result<PathBuf> {
     found.with_context(|| format!("no packages below {}", library.display()))
 }
 
-/// The way through one page.
+/// The run of one page.
 struct Walk<'a> {
     page: String,
     blocks: Vec<Block>,
     tools: &'a Tools<'a>,
-    /// Where the reader of this page sits.
+    /// The working folder of this page's reader.
     folder: PathBuf,
     server: Option<Server>,
 }
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
         self.server.take().map_or(Ok(()), Server::stop)
     }
 
-    /// Returns how a block is run; none if it is not.
+    /// Returns the command that runs a block; none if no command does.
     fn interpreter(&self, block: &Block) -> Result<Option<Command>> {
         if block.language == "go" {
             return self.go_program(block);
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         Ok(Some(command))
     }
 
-    /// Returns a command that runs a program of the reader's, with the modules of our suites and the caches of the machine.
+    /// Returns a command that runs a Go program of a page, with the modules of our suites and the caches of the machine.
     fn go_program(&self, block: &Block) -> Result<Option<Command>> {
         if !process::available("go") {
             return Ok(None);
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
         Ok(Some(command))
     }
 
-    /// Returns the page's text with the addresses of the server that runs.
+    /// Returns the page's text with the addresses of the running server.
     fn with_addresses(&self, text: &str) -> String {
         let Some(server) = &self.server else { return text.to_owned() };
         let mongo = format!("127.0.0.1:{}", server.mongo_port());
@@ -200,7 +200,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Returns the server's own commands, the interpreters and the shell of MongoDB, before everything else.
+    /// Returns a search path with the server's own commands, the interpreters and the shell of MongoDB before everything
+    /// else.
     fn search_path(&self) -> Result<String> {
         let own = paths::cache().join("tour-bin");
         fs::create_dir_all(&own)?;
@@ -220,7 +221,7 @@ fn served(block: &Block) -> Option<&str> {
     (block.language == "sh").then(|| rest.lines().next().unwrap_or(""))
 }
 
-/// Returns `true` if a text is the pattern's, in which `…` stands for anything.
+/// Returns `true` if a text matches the pattern, in which `…` stands for anything.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('…');
     let first = parts.next().unwrap_or("");

@@ -3,8 +3,9 @@
 //! Where [`FLOORS`] lists a crate's rooms from the lowest to the highest, a room may use those before it. In every other crate rooms
 //! must form no circle. Arrows that break this today are listed in `circles.txt`; the list may only shrink.
 //!
-//! A room may be one file. The crate's root (`lib.rs`, `main.rs`) may use every room; a room that uses something defined in the root
-//! points up, unless the list says from which floor on it may. Re-exports are looked through: an arrow points to the room in which a name is defined.
+//! A room may be one file. The crate's root (`lib.rs`, `main.rs`) may use every room; a room that uses something defined in
+//! the root points up, unless the list says from which floor on it may. An arrow follows re-exports to the room in which a
+//! name is defined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -59,17 +60,17 @@ pub(super) const FLOORS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Arrows that may not be there, and are.
+/// The list of forbidden arrows that still exist.
 const CIRCLES: &str = "xtask/src/tidy/circles.txt";
 
-/// The room of what is defined in the crate's root.
+/// The room of everything that is defined in the crate's root.
 pub(super) const ROOT: &str = "the root";
 
 /// The rooms of a crate, and which others each of them uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rooms {
     rooms: BTreeSet<String>,
-    /// With a file that names it.
+    /// The arrows, each with a file that has it.
     arrows: BTreeMap<(String, String), String>,
 }
 
@@ -117,7 +118,7 @@ impl Rooms {
         Ok(Rooms::of(&sources))
     }
 
-    /// The rooms of a crate by the modules and names of its files, with their texts.
+    /// Returns the rooms of a crate by the modules and names of its files, with their texts.
     fn of(sources: &BTreeMap<(Vec<String>, String), String>) -> Rooms {
         let scanned: Vec<(&Vec<String>, &String, Imports)> =
             sources.iter().map(|((module, file), text)| (module, file, scan(text, module))).collect();
@@ -150,13 +151,13 @@ impl Rooms {
         Rooms { rooms, arrows }
     }
 
-    /// Arrows that do not point to a lower floor.
+    /// Returns the arrows that do not point to a lower floor.
     fn upward(&self, floors: &[&str]) -> Vec<(&(String, String), &String)> {
         let floor = |room: &str| floors.iter().position(|listed| *listed == room).unwrap_or(floors.len());
         self.arrows.iter().filter(|((from, to), _)| floor(to) >= floor(from)).collect()
     }
 
-    /// Arrows by which a room comes back to itself, and those to the root, which uses all rooms.
+    /// Returns the arrows on a circle, and those to the root, which uses all rooms.
     fn in_circles(&self) -> Vec<(&(String, String), &String)> {
         self.arrows.iter().filter(|((from, to), _)| to == ROOT || self.reaches(to, from)).collect()
     }
@@ -174,7 +175,7 @@ impl Rooms {
     }
 }
 
-/// The module that a file is.
+/// Returns the module of a file.
 fn module(path: &Path) -> Vec<String> {
     let mut module: Vec<String> = path
         .with_extension("")
@@ -187,7 +188,7 @@ fn module(path: &Path) -> Vec<String> {
     module
 }
 
-/// Names that a module makes known of others: the module and the name, and where it is defined.
+/// The re-exports of modules: the module and the name, and the path of the definition.
 #[derive(Default)]
 struct Exports {
     names: BTreeMap<Vec<String>, Vec<String>>,
@@ -202,10 +203,10 @@ impl Exports {
         }
     }
 
-    /// The room in which a path ends.
+    /// Returns the room in which a path ends.
     fn room_of(&self, path: &[String], rooms: &BTreeSet<String>) -> String {
         let mut path = path.to_vec();
-        // Re-exports of re-exports come to an end; a circle of them would not compile.
+        // Re-exports of re-exports end somewhere; a circle of them would not compile.
         for _ in 0..16 {
             let target = (1..=path.len()).find_map(|length| {
                 let defined = self.names.get(&path[..length])?;

@@ -1,6 +1,6 @@
-//! Which paths of its own crate a Rust source names: a scanner for `use` trees and paths, not a parser of Rust.
+//! The paths of its own crate that a Rust source names: a scanner for `use` trees and paths, not a parser of Rust.
 //!
-//! Items behind `#[cfg(test)]` are left out: tests may use what lies above the code that they test.
+//! Items behind `#[cfg(test)]` are left out: tests may use code above the code that they test.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Import {
     pub(super) path: Vec<String>,
-    /// The name under which a re-export makes it known, `*` for all names.
+    /// The name under which a re-export publishes it, `*` for all names.
     pub(super) exported_as: Option<String>,
 }
 
-/// What a source names.
+/// The imports of a source.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
     pub(super) imports: BTreeSet<Import>,
@@ -20,7 +20,7 @@ pub(super) struct Imports {
     pub(super) test_modules: BTreeSet<String>,
 }
 
-/// The imports of the module at `module`, a path from the crate's root.
+/// Returns the imports of the module at `module`, a path from the crate's root.
 pub(super) fn scan(text: &str, module: &[String]) -> Imports {
     let mut scanner = Scanner {
         tokens: tokens(text),
@@ -34,7 +34,7 @@ pub(super) fn scan(text: &str, module: &[String]) -> Imports {
     scanner.found
 }
 
-/// Identifiers and single signs, `::` as one. Comments, lifetimes and literals are left out.
+/// Returns identifiers and single signs, `::` as one. Comments, lifetimes and literals are left out.
 fn tokens(text: &str) -> Vec<String> {
     let signs: Vec<char> = text.chars().collect();
     let (mut tokens, mut at) = (Vec::new(), 0);
@@ -49,7 +49,7 @@ fn tokens(text: &str) -> Vec<String> {
         } else if let Some(end) = raw_string_end(&signs, at).or_else(|| string_end(&signs, at)) {
             at = end;
         } else if sign == '\'' {
-            // A character, or a lifetime, whose name then follows as a word that means nothing here.
+            // A character, or a lifetime, whose name then follows as a word without meaning here.
             let escaped = signs.get(at + 1) == Some(&'\\');
             let close = (at + if escaped { 3 } else { 2 }..(at + 12).min(signs.len()))
                 .find(|&end| signs[end] == '\'');
@@ -74,7 +74,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// The end of a string that begins at `at`, if one does.
+/// Returns the end of a string that begins at `at`, if one does.
 fn string_end(signs: &[char], at: usize) -> Option<usize> {
     let open = if signs[at] == 'b' { at + 1 } else { at };
     if signs.get(open) != Some(&'"') {
@@ -91,7 +91,7 @@ fn string_end(signs: &[char], at: usize) -> Option<usize> {
     Some(signs.len())
 }
 
-/// The end of a raw string that begins at `at`, if one does.
+/// Returns the end of a raw string that begins at `at`, if one does.
 fn raw_string_end(signs: &[char], at: usize) -> Option<usize> {
     let raw = if signs[at] == 'b' { at + 1 } else { at };
     if signs.get(raw) != Some(&'r') {
@@ -114,7 +114,7 @@ struct Scanner {
     at: usize,
     /// The module of the file.
     module: Vec<String>,
-    /// Modules inside it in which the scanner is, with the depth of their braces.
+    /// The inner modules around the scanner's position, with the depth of their braces.
     inner: Vec<(String, usize)>,
     depth: usize,
     found: Imports,
@@ -144,7 +144,7 @@ impl Scanner {
                     self.depth = self.depth.saturating_sub(1);
                     self.at += 1;
                 }
-                // Not what a type captures (`use<'a>`).
+                // Except the captures of a type (`use<'a>`).
                 "use" if self.token(1) != "<" => {
                     let is_exported = self.is_exported();
                     self.at += 1;
@@ -171,14 +171,14 @@ impl Scanner {
         expected.iter().enumerate().all(|(ahead, token)| self.token(ahead) == *token)
     }
 
-    /// Whether the `use` at hand has a visibility.
+    /// Whether the current `use` has a visibility.
     fn is_exported(&self) -> bool {
         let before = self.token_before();
         before == "pub"
             || (before == ")" && self.tokens[..self.at].iter().rev().take(5).any(|token| token == "pub"))
     }
 
-    /// Passes the item behind `#[cfg(test)]`: to its semicolon, or to the end of its braces.
+    /// Skips the item behind `#[cfg(test)]`: to its semicolon, or to the end of its braces.
     fn skip_test_item(&mut self) {
         let item = self.tokens[self.at..].iter().position(|token| token == "mod");
         if let Some(item) = item.filter(|item| *item <= 4)
@@ -201,7 +201,7 @@ impl Scanner {
         }
     }
 
-    /// One tree of a `use`, behind `prefix`, to its end.
+    /// Reads one tree of a `use`, behind `prefix`, to its end.
     fn use_tree(&mut self, prefix: &mut Vec<String>, is_exported: bool) {
         let length = prefix.len();
         loop {
@@ -238,7 +238,7 @@ impl Scanner {
         prefix.truncate(length);
     }
 
-    /// The path at hand, outside of a `use`.
+    /// Reads the current path, outside of a `use`.
     fn path(&mut self) -> Vec<String> {
         let mut path = vec![self.token(0).to_owned()];
         self.at += 1;

@@ -1,5 +1,5 @@
-//! The pages that name code: every path and type in ARCHITECTURE.md and in the glossary is there, the tables of crates and
-//! folders are those of the code, and no page links to a file that is missing.
+//! Checks the pages that name code: every path and type in ARCHITECTURE.md and in the glossary exists, the tables of crates
+//! and folders agree with the code, and no page links to a missing file.
 //!
 //! A path is found from the root, from `crates/`, from the folder that its section is about, or from a folder or file named
 //! before it in the same paragraph, list item or table row.
@@ -34,7 +34,7 @@ pub(super) fn check(offences: &mut Vec<String>) -> Result<()> {
     for page in paths::files(&root, &["md"]) {
         let shown = paths::shown(&page);
         let text = fs::read_to_string(&page)?;
-        // What is no text, a folder or a picture, has no headings.
+        // Folders and pictures have no headings.
         let linked = |path: &str| {
             let path = root.join(path);
             path.exists().then(|| fs::read_to_string(path).unwrap_or_default())
@@ -44,7 +44,7 @@ pub(super) fn check(offences: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The lines of a page outside of code blocks, with their numbers.
+/// Returns the lines of a page outside of code blocks, with their numbers.
 pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -117,7 +117,8 @@ fn is_type(name: &str) -> bool {
         && name.contains(|sign: char| sign.is_ascii_lowercase())
 }
 
-/// The second column of the table of crates is the table of crate arrows, without the crates that only tests may use.
+/// Compares the second column of the table of crates with the table of crate arrows, without the crates that only tests may
+/// use.
 fn wrong_crates(text: &str) -> Vec<String> {
     let rows = prose(text).filter_map(|(number, line)| {
         let name = line.strip_prefix("| `crates/")?.split('`').next()?;
@@ -140,7 +141,8 @@ fn wrong_crates(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Below a heading that names a crate's source, the rows are the folders of that crate, from the lowest to the highest.
+/// Compares the rows below a heading that names a crate's source with the folders of that crate, from the lowest to the
+/// highest.
 fn wrong_folders(text: &str) -> Vec<String> {
     let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut table = None;
@@ -165,7 +167,7 @@ fn wrong_folders(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Every term names in its last column what carries it in the code.
+/// Returns the terms whose last column names nothing in the code.
 fn wrong_terms(text: &str, code: &Code) -> Vec<String> {
     let mut wrong = Vec::new();
     let lines: Vec<_> = prose(text).collect();
@@ -184,7 +186,7 @@ fn wrong_terms(text: &str, code: &Code) -> Vec<String> {
     wrong
 }
 
-/// Links to files that are missing, and to missing headings of pages.
+/// Returns the links to missing files, and to missing headings of pages.
 fn broken_links(page: &str, text: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut broken = Vec::new();
@@ -211,14 +213,14 @@ fn has_heading(text: &str, heading: &str) -> bool {
     prose(text).any(|(_, line)| line.starts_with('#') && anchor(line) == heading)
 }
 
-/// The name by which a page links to a heading.
+/// Returns the name by which a page links to a heading.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let signs = text.chars().filter(|sign| sign.is_alphanumeric() || " -_".contains(*sign));
     signs.map(|sign| if sign == ' ' { '-' } else { sign }).collect()
 }
 
-/// What the crates define.
+/// The definitions of the crates.
 #[derive(Debug, Default)]
 struct Code {
     crates: BTreeSet<String>,
@@ -254,7 +256,7 @@ impl Code {
         self.modules.insert(module);
     }
 
-    /// Whether there is such a crate, module, type or function: `storage`, `engine::access::gate`, `engine::Item`,
+    /// Whether a crate, module, type or function of that name exists: `storage`, `engine::access::gate`, `engine::Item`,
     /// `storage::transact`, `Policy::is_expired`. A type may be defined below the module that is named.
     fn defines(&self, item: &str) -> bool {
         let segments: Vec<_> = item.split("::").collect();
@@ -290,7 +292,7 @@ impl Code {
     }
 }
 
-/// The kind and the name of what a line of source begins to define.
+/// Returns the kind and the name of the definition that begins in a line of source.
 fn definition(line: &str) -> Option<(&str, &str)> {
     let mut rest = line.trim_start();
     if let Some(visible) = rest.strip_prefix("pub(") {

@@ -1,5 +1,6 @@
-//! Rules about the source tree that no compiler checks: arrows between crates and inside them, file sizes, forbidden and retired words,
-//! opening comments, numbered decisions, rows of COMPAT.md that name a test, and pages that name what is there.
+//! Rules about the source tree that no compiler checks: arrows between crates and inside them, file sizes, forbidden and
+//! retired words, opening comments, numbered decisions, rows of COMPAT.md that name a test, and pages that name existing
+//! code.
 
 mod floors;
 mod imports;
@@ -157,7 +158,7 @@ fn folders(parent: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The names under `[dependencies]`, `[dev-dependencies]` and `[build-dependencies]`, also written as sub-tables.
+/// Returns the names under `[dependencies]`, `[dev-dependencies]` and `[build-dependencies]`, also written as sub-tables.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut inside = false;
@@ -177,7 +178,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
     names
 }
 
-/// Sizes, words and opening comments; returns how many files were looked at.
+/// Checks sizes, words and opening comments; returns the number of files.
 fn sources(offences: &mut Vec<String>) -> Result<usize> {
     // Written in two halves, so that this file does not offend.
     let words = [["todo", "!("], ["dbg", "!("], ["unimplemented", "!("], ["FIX", "ME"], ["XX", "X:"]]
@@ -224,8 +225,8 @@ fn decisions(offences: &mut Vec<String>) {
     }
 }
 
-/// Every row of a table in COMPAT.md names, in backticks in its last cell, tests that exist: a function, a test's
-/// title, or a file. A promise without a test is a wish.
+/// Checks that every row of a table in COMPAT.md names, in backticks in its last cell, tests that exist: a function, a
+/// test's title, or a file.
 fn compat_rows(offences: &mut Vec<String>, tests: &BTreeSet<String>) {
     let Ok(text) = fs::read_to_string(paths::root().join("COMPAT.md")) else {
         offences.push("COMPAT.md: missing".to_owned());
@@ -265,7 +266,7 @@ fn exists(name: &str, tests: &BTreeSet<String>) -> bool {
     tests.contains(last) || paths::root().join(name).exists()
 }
 
-/// Names of test functions in Rust, Python and Java, titles in JavaScript, files of the published suite.
+/// Returns the names of test functions in Rust, Python and Java, titles in JavaScript, and files of the published suite.
 fn test_names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for path in paths::files(&paths::root(), &["rs", "py", "js", "java"]) {

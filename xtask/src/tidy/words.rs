@@ -15,7 +15,7 @@ use crate::paths;
 /// Crates and folders that are not yet clean.
 const EXEMPT: &str = "xtask/src/tidy/retired_words.txt";
 
-/// Identifiers, and what takes their place.
+/// Identifiers, and their replacements.
 const IDENTIFIERS: &[(&str, &str)] = &[
     ("Bell", "Wakeup, or a signal named after its receiver"),
     ("Deed", "AuditedAction"),
@@ -34,7 +34,7 @@ const IDENTIFIERS: &[(&str, &str)] = &[
     ("wishes", "lifecycle"),
 ];
 
-/// Words in comments, help and pages, and what takes their place.
+/// Words in comments, help and pages, and their replacements.
 const WORDS: &[(&str, &str)] = &[
     ("anew", "again"),
     ("anybody", "the actor: any client, an unauthenticated client"),
@@ -92,7 +92,7 @@ fn is_below(file: &str, folder: &str) -> bool {
     file.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The retired words of a source, with their line and what takes their place.
+/// Returns the retired words of a source, with their line and the replacement.
 fn retired(text: &str, is_help: bool) -> Vec<(usize, &'static str, &'static str)> {
     let mut found = Vec::new();
     for Part { line, kind, text } in parts(text) {
@@ -116,7 +116,7 @@ fn retired(text: &str, is_help: bool) -> Vec<(usize, &'static str, &'static str)
     found
 }
 
-/// The retired words of a page outside of code, with their line and what takes their place.
+/// Returns the retired words of a page outside of code, with their line and the replacement.
 fn retired_in_page(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
@@ -129,7 +129,7 @@ fn retired_in_page(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     found
 }
 
-/// The words of a text, with their offsets.
+/// Returns the words of a text, with their offsets.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_sign = |sign: char| !(sign.is_alphanumeric() || sign == '_');
     let mut offset = 0;
@@ -147,7 +147,7 @@ enum Kind {
     Text,
 }
 
-/// A stretch of a source, with the number of its first line.
+/// A part of a source, with the number of its first line.
 #[derive(Debug, PartialEq, Eq)]
 struct Part<'a> {
     line: usize,
@@ -171,11 +171,11 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The length of the code before the next comment or string.
+/// Returns the length of the code before the next comment or string.
 fn code_bytes(text: &str) -> usize {
     let mut end = 0;
     while let Some(sign) = text[end..].chars().next() {
-        // A quote of a character literal opens no string, and a raw string begins with a word of its own.
+        // The quote of a character literal opens no string, and a raw string begins with a word of its own.
         let literal =
             ["'\"'", "'\\\"'", "b'\"'"].into_iter().find(|literal| text[end..].starts_with(literal));
         let word = text[end..].chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_');
@@ -189,7 +189,7 @@ fn code_bytes(text: &str) -> usize {
     end
 }
 
-/// The kind and the length of the comment or string that a text begins with.
+/// Returns the kind and the length of the comment or string that a text begins with.
 fn other_than_code(text: &str) -> Option<(Kind, usize)> {
     if text.starts_with("//") {
         return Some((Kind::Comment, text.find('\n').unwrap_or(text.len())));
