@@ -1,9 +1,10 @@
-// What the pages cannot do by themselves: countdowns on the server's clock, live figures, shortcuts, a hint where JSON is wrong.
-// Everything works without it.
+// The parts of the pages that need script: countdowns on the server's clock, live figures, shortcuts, the position of
+// mistakes in JSON.
+// The pages work without it.
 "use strict";
 
 (() => {
-  // The server's clock: what it said last, and how long ago that was.
+  // The server's clock: the last time it sent, and how long ago that was.
   let said = Number(document.body.dataset.now || 0);
   let heard = performance.now();
   const runs = document.body.dataset.stopped === undefined;
@@ -55,7 +56,7 @@
   tick();
   setInterval(tick, 250);
 
-  // Fragments that the server renders anew. What the reader has chosen with the keyboard stays where it is.
+  // Fragments that the server renders again. The element with the keyboard focus keeps it.
   const rates = new WeakMap();
   const rate = (box) => {
     const figure = box.querySelector("[data-rate]");
@@ -79,7 +80,7 @@
       rate(box);
       tick();
     } catch {
-      // The server is away; the next turn may find it.
+      // The server does not answer; the next update tries again.
     }
   };
   for (const box of document.querySelectorAll("[data-live]")) {
@@ -87,7 +88,7 @@
     setInterval(() => refresh(box), Number(box.dataset.every || 5) * 1000);
   }
 
-  // Where JSON is wrong: at once while typing, and the line that the server named.
+  // Shows mistakes in JSON: while typing, and the line that the server has named.
   for (const field of document.querySelectorAll("textarea[data-json]")) {
     const note = document.getElementById(field.getAttribute("aria-describedby"));
     if (field.dataset.line) {
@@ -113,7 +114,7 @@
     });
   }
 
-  // Shortcuts. Letters alone mean nothing while somebody types.
+  // Shortcuts. Letters alone are ignored in text fields.
   const rows = () => [...document.querySelectorAll("[data-row]")];
   const choose = (step) => {
     const all = rows();

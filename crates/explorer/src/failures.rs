@@ -1,7 +1,7 @@
 //! Counts wrong keys for each client: one that tries many has to wait, without affecting others.
 //!
-//! Keys are far too long to be guessed; what is bounded here is the noise. A peer is an address of IPv4, or a network of IPv6
-//! as large as one customer has. All of whom nothing is known are one peer.
+//! Keys are far too long to be guessed; the limit only reduces noise. A peer is an IPv4 address, or an IPv6 network of the
+//! size that one customer has. All clients without a known address are one peer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub(crate) const FAILURES_MAX: usize = 20;
 pub(crate) const WINDOW: Duration = Duration::from_mins(1);
 
-/// Peers that are remembered; for one more, the one whose last failure is the oldest is forgotten.
+/// The largest number of peers remembered; beyond it, the one whose last failure is the oldest is forgotten.
 const PEERS_MAX: usize = 1024;
 
 /// The recent wrong keys of each client.

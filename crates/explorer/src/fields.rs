@@ -8,7 +8,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 /// The largest number of fields read.
 const FIELDS_MAX: usize = 64;
 
-/// The fields of a form or query string. Of several with one name the first is used.
+/// The fields of a form or query string. Of several with one name the first counts.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 

@@ -1,4 +1,4 @@
-//! JSON text for people: set on lines, coloured, shortened; and where a text is wrong.
+//! JSON text for people: formatted on lines, coloured, shortened; and the position of mistakes.
 //!
 //! Works on text that the engine has written, token by token, so that numbers and escapes stay as they are.
 
@@ -19,7 +19,7 @@ enum Token<'a> {
     Scalar(&'a str),
 }
 
-/// Splits a text that is known to be JSON; of anything else it makes something, and no harm.
+/// Splits JSON text into tokens; any other text gives some tokens, and no panic.
 fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = text.trim_start();
     std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ pub(crate) fn preview(text: &str, most: usize) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub(crate) text: String,
-    /// Line and column, from 1, if the place is known.
+    /// Line and column, from 1, if the position is known.
     pub(crate) place: Option<(usize, usize)>,
 }
 
@@ -173,7 +173,7 @@ impl Mistake {
     }
 }
 
-/// Reads Extended JSON; a mistake has its place if it is one of plain JSON already.
+/// Reads Extended JSON; a mistake has a position if the text is not even plain JSON.
 pub(crate) fn parse_extended(text: &str) -> Result<bson::Value, Mistake> {
     bson::parse_extended_json(text).map_err(|error| match document::parse_json(text.as_bytes()) {
         Err(wrong) => Mistake::in_json(&wrong),

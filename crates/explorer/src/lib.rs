@@ -42,7 +42,7 @@ use crate::session::{Session, Sessions};
 use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, answer, guard, layout};
 
-/// Where all pages are.
+/// The path below which all pages are.
 const PREFIX: &str = "/_explorer";
 
 /// The largest form without a session: a key and little else.
@@ -93,8 +93,8 @@ impl Explorer {
         }
     }
 
-    /// Answers one request of that peer. What it does stands in `audited` before it is done, for a caller whose client may leave
-    /// in the middle.
+    /// Answers one request of that peer. Stores the action in `audited` before performing it, for a caller whose client may
+    /// disconnect meanwhile.
     pub async fn answer(
         &self,
         request: Request<Bytes>,

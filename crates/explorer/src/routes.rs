@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Writes,
 }
 
-/// What the audit log has of a form. Refusals of all forms are in it.
+/// What the audit log records of a form. It records refusals of all forms.
 #[derive(Clone, Copy)]
 pub(crate) enum Audit {
     /// Nothing else: it reads, or is about a document.
@@ -144,7 +144,7 @@ impl Route {
     /// Returns the name of a form for the audit log.
     pub(crate) fn name(&self) -> String {
         match self.path.strip_prefix("c/{}/{}/{}/") {
-            // The form that makes a container has this name, too.
+            // The form that creates a container has this name, too.
             Some("new") => "item/new".to_owned(),
             Some(below) => below.replace("/{}", ""),
             None => self.path.to_owned(),
@@ -155,7 +155,7 @@ impl Route {
 /// The route of a path.
 pub(crate) enum Found {
     Route(&'static Route),
-    /// There is such a page, and it does not take the method.
+    /// The page exists, but does not accept the method.
     WrongMethod,
     Nothing,
 }

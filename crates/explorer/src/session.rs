@@ -80,7 +80,7 @@ pub(crate) enum Refused {
 }
 
 impl Sessions {
-    /// Begins a session of that peer and gives the cookie's value.
+    /// Begins a session of that peer and returns the cookie's value.
     pub(crate) fn begin(&self, key: &str, keys: &Keyring, peer: Option<IpAddr>) -> Result<String, Refused> {
         let now = Instant::now();
         if self.failures.lock().are_too_many(peer, now) {
@@ -141,7 +141,7 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// 256 random bits.
+/// Returns 256 random bits as text.
 fn random_text() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the operating system has randomness");

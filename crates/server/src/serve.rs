@@ -276,7 +276,7 @@ const BACKLOG: u32 = 4096;
 fn bind(name: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let listen = || {
         let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // A port of which old connections are still known to the system can be used again at once.
+        // A port that old connections still use in the system can be bound again at once.
         socket.set_reuseaddr(true)?;
         socket.bind(wanted)?;
         socket.listen(BACKLOG)

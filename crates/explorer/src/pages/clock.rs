@@ -84,7 +84,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     visit.show("Clock", None, &inner).await
 }
 
-/// Asks whether the clock is to be moved to a time; none if it was answered.
+/// Asks whether the clock is to be moved to a time; `None` if the visitor has confirmed it.
 async fn ask_to_move(visit: &Visit, seconds: u64, until: Time) -> Result<Option<Answer>, Fault> {
     let expiring = visit.engine(move |engine| engine.expiring_until(until)).await?;
     let question = Question {
@@ -100,7 +100,8 @@ async fn ask_to_move(visit: &Visit, seconds: u64, until: Time) -> Result<Option<
     question.ask(visit, None).await
 }
 
-/// Asks whether the time of a suspect clock is to be accepted; none if it was answered or the clock is not suspect.
+/// Asks whether the time of a suspect clock is to be accepted; `None` if the visitor has confirmed it, or if the clock is
+/// not suspect.
 async fn ask_to_accept(visit: &Visit) -> Result<Option<Answer>, Fault> {
     let status = visit.engine(engine::Engine::clock_status).await?;
     let Some(suspicion) = status.suspect else { return Ok(None) };

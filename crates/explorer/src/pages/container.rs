@@ -38,7 +38,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     visit.show(owner.name(), Some(&owner), &inner).await
 }
 
-/// A page of a list, and where the next one begins.
+/// A page of a list, and the position of the next one.
 struct Page {
     seen: Browsed,
     next: Option<String>,
@@ -62,7 +62,7 @@ async fn page(visit: &Visit, owner: &Owner) -> Result<Page, Fault> {
     visit.engine(look).await
 }
 
-/// Items of a partition key, or whose id begins so.
+/// Returns items by a partition key or the beginning of their id.
 fn filtered(
     engine: &Engine,
     owner: &Owner,

@@ -138,7 +138,7 @@ async fn collection(visit: &Visit, ttl: DefaultTtl) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives a collection another default time to live: the TTL index on `_ts` (T26).
+/// Sets the default time to live of a collection: the TTL index on `_ts` (T26).
 pub(crate) async fn set_ttl(
     visit: &Visit,
     database: &str,

@@ -136,7 +136,7 @@ fn address(visit: &Visit, owner: &Owner) -> Result<ItemAddress, Fault> {
     }
 }
 
-/// Asks before a hold is lifted whose items are overdue; none if nothing is, or it was answered.
+/// Asks before a hold with overdue items is lifted; `None` if nothing is overdue, or if the visitor has confirmed it.
 async fn ask(visit: &Visit, owner: &Owner, hold: &str, overdue: Count) -> Result<Option<Answer>, Fault> {
     let number = overdue.tally.items;
     if number == 0 {

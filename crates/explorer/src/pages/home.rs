@@ -59,7 +59,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
     let (rows, clock, empty) = visit
         .engine(|engine| {
             let mut of_collections = engine.collection_databases();
-            // What has the system's collections alone is not empty, and not shown.
+            // A database with nothing but system collections is not empty, and not shown.
             of_collections.retain(|database| engine.collections(&database.name).is_empty());
             let all = engine.databases().into_iter().chain(of_collections);
             let names: Vec<_> = all.map(|database| (database.api, database.name.clone())).collect();

@@ -144,7 +144,7 @@ fn editor(
     }
 }
 
-/// Stores what was typed in the place of a version.
+/// Stores the typed text in place of a version.
 pub(crate) async fn save(visit: &Visit) -> Result<Answer, Fault> {
     let owner = visit.owner()?;
     let typed = visit.form.text("text").unwrap_or_default();
@@ -352,7 +352,7 @@ async fn insert(visit: &Visit, owner: &Owner, typed: &str) -> Result<(), Refusal
     }
 }
 
-/// Asks whether the item is to be deleted; none if it was answered.
+/// Asks whether the item is to be deleted; `None` if the visitor has confirmed it.
 async fn ask(visit: &Visit, owner: &Owner, item: &BrowsedItem) -> Result<Option<Answer>, Fault> {
     let tally = Tally { items: 1, bytes: item.bytes() as u64 };
     let effect = are(Count { tally, exact: true }, ["is deleted", "are deleted"]);
@@ -366,7 +366,7 @@ async fn ask(visit: &Visit, owner: &Owner, item: &BrowsedItem) -> Result<Option<
     question.ask(visit, Some(owner)).await
 }
 
-/// Deletes the version that was seen.
+/// Deletes the version that the visitor saw.
 pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
     let owner = visit.owner()?;
     let seen = look(visit, &owner).await?;

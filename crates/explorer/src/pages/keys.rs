@@ -93,7 +93,7 @@ fn replacing(visit: &Visit, kind: Kind) -> Option<Question> {
     })
 }
 
-/// Puts a new key in the place of one and shows it, this once.
+/// Replaces a key and shows the new one, this once.
 pub(crate) async fn rotate(visit: &Visit) -> Result<Answer, Fault> {
     let kind = visit.form.text("regenerate").and_then(Kind::named);
     let kind = kind.ok_or_else(|| Fault::wrong("There is no such key."))?;

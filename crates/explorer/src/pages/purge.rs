@@ -117,7 +117,7 @@ pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
     Ok(Answer::See(format!("/_explorer/purge?said={said}")))
 }
 
-/// Asks whether what waits is to be removed now, in one container or in all; none if it was answered.
+/// Asks whether waiting items are to be removed now, in one container or in all; `None` if the visitor has confirmed it.
 pub(crate) async fn ask(visit: &Visit, owner: Option<Owner>, back: String) -> Result<Option<Answer>, Fault> {
     let of = owner.clone();
     let figures = move |engine: &Engine| {
@@ -143,7 +143,7 @@ pub(crate) async fn ask(visit: &Visit, owner: Option<Owner>, back: String) -> Re
     question.ask(visit, owner.as_ref()).await
 }
 
-/// Steps until nothing is due, in one container or in all.
+/// Runs steps until nothing is due, in one container or in all.
 pub(crate) async fn purge_now(visit: &Visit, owner: Option<Owner>) -> Result<(), Fault> {
     if visit.backends.engine.purge_status().paused {
         return Err(Fault::wrong("The purge is paused: resume it first."));

@@ -249,7 +249,7 @@ fn rows(owner: &Owner, rows: impl Iterator<Item = String>) -> Markup {
     }
 }
 
-/// Returns the number of the item that a row is, if it is one.
+/// Returns the number of the item in a row, if the row is one.
 fn number_of(owner: &Owner, row: &str) -> Option<u64> {
     let Owner::Container(container) = owner else { return None };
     let value = document::parse_json(row.as_bytes()).ok()?;

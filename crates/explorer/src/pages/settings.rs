@@ -91,7 +91,7 @@ fn deletion(visit: &Visit, owner: &Owner) -> Markup {
     }
 }
 
-/// Counts what another time to live would do, and changes nothing.
+/// Counts the effects of another time to live, and changes nothing.
 pub(crate) async fn dry_run(visit: &Visit) -> Result<Answer, Fault> {
     let owner = visit.owner()?;
     match ttl_fields::read(&visit.query) {
@@ -117,7 +117,7 @@ struct Tried {
 
 impl Tried {
     fn new(engine: &Engine, owner: &Owner, ttl: DefaultTtl) -> engine::Result<Tried> {
-        // Both pictures have the range that the longer one needs.
+        // Both charts have the range that the longer one needs.
         let (first, _) = timeline::forecast(engine, owner, None, None)?;
         let (second, after) = timeline::forecast(engine, owner, None, Some(ttl))?;
         let range = first.longer(second);
@@ -181,7 +181,7 @@ fn legend(forecast: &Forecast) -> Markup {
     }
 }
 
-/// Puts another time to live in force.
+/// Applies another time to live.
 pub(crate) async fn apply_ttl(visit: &Visit) -> Result<Answer, Fault> {
     let owner = visit.owner()?;
     let ttl = ttl_fields::read(&visit.form).map_err(Fault::wrong)?;

@@ -1,4 +1,4 @@
-//! Users: those of the MongoDB API, and those of NoSQL databases with what they are permitted.
+//! Users: those of the MongoDB API, and those of NoSQL databases with their permissions.
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 use document::UserRid;
@@ -247,7 +247,7 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
     Ok(Answer::See("/_explorer/users?said=user".to_owned()))
 }
 
-/// Asks whether a user of the MongoDB API is to be removed; none if it was answered.
+/// Asks whether a user of the MongoDB API is to be removed; `None` if the visitor has confirmed it.
 async fn ask_mongodb(visit: &Visit, database: &str, user: &str) -> Result<Option<Answer>, Fault> {
     let named = Document::new().with("user", user).with("db", database);
     let found = visit.command(database, Document::new().with("usersInfo", named)).await;

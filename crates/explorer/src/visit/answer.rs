@@ -33,13 +33,13 @@ pub(crate) enum Answer {
     Question(Markup),
     /// A part of a page, for the script.
     Fragment(Markup),
-    /// Go to another page: what was asked for is done.
+    /// A redirect to another page: the action is done.
     See(String),
     /// The page has moved permanently.
     Moved(String),
-    /// Come in.
+    /// A session has begun: sets its cookie and redirects.
     SignedIn { to: String, cookie: String, transport: Transport },
-    /// Good bye.
+    /// The session has ended: removes its cookie and redirects.
     SignedOut { to: String, transport: Transport },
     /// A static file.
     Asset { kind: &'static str, text: &'static str },
@@ -137,7 +137,7 @@ pub(crate) fn assets_version() -> String {
     URL_SAFE_NO_PAD.encode(&digest[..6])
 }
 
-/// Why there is no page as it was asked for.
+/// Why the requested page cannot be shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) status: StatusCode,

@@ -27,7 +27,7 @@ pub(crate) fn bare(title: &str, inner: &Markup) -> Markup {
     document(title, &html! { main #main .bare { (inner) } }, None)
 }
 
-/// The contents of the frame, looked up at once.
+/// The contents of the frame, read at one time.
 struct Around {
     clock: ClockStatus,
     paused: bool,
@@ -157,7 +157,7 @@ fn tree(owners: &[Owner], current: Option<&Owner>) -> Markup {
     }
 }
 
-/// Name, figures and pages of a container or collection.
+/// Returns the name, figures and pages of a container or collection.
 async fn head_of(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
     let of = owner.clone();
     let usage = visit.engine(move |engine| engine.usage_of(&of)).await?;
@@ -191,7 +191,7 @@ pub(crate) fn csrf(visit: &Visit) -> Markup {
     html! { input type="hidden" name=(CSRF) value=(visit.session.csrf); }
 }
 
-/// Returns the message about a previous action; only these texts, whatever a link contains.
+/// Returns the message about a previous action; only one of these texts, whatever a link contains.
 fn saying(word: &str) -> Option<&'static str> {
     Some(match word {
         "created" => "Created.",

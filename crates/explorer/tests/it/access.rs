@@ -1,4 +1,4 @@
-//! Who comes in, and what they may do.
+//! Access: who may sign in, and what each may do.
 
 use account::Kind;
 use bson::{Document, RawDocument};
@@ -180,7 +180,7 @@ async fn pages_say_which_line_they_wait_in() {
         ("c/nosql/shop/orders", Some(Weight::Query)),
         ("c/nosql/shop/orders/feed", Some(Weight::Query)),
         ("c/nosql/shop/orders/settings", Some(Weight::Brief)),
-        // Its commands wait in their own lines.
+        // Its commands wait in queues of their own.
         ("c/mongodb/shop/carts", Some(Weight::Brief)),
         ("style.css", None),
         ("sign-in", None),
@@ -193,7 +193,7 @@ async fn pages_say_which_line_they_wait_in() {
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
 }
 
-/// What comes behind the path of a container or collection; `{}` is the number of an item.
+/// The pages of a container or collection, below its path; `{}` is the number of an item.
 const OF_AN_OWNER: &[&str] = &[
     "",
     "/query",

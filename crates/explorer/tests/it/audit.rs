@@ -1,4 +1,4 @@
-//! The audit log: what it has of each form, and what it never has.
+//! The audit log: what it records of each form, and the secrets that it never records.
 
 use account::{Key, Kind};
 use explorer::AuditedAction;
@@ -8,7 +8,7 @@ use crate::browser::{KEY, Page, READ_ONLY_KEY, World, post};
 
 type Form = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// `action who target details`, a dash for what is absent; empty if the log has nothing.
+/// `action who target details`, a dash for an absent part; empty if nothing was recorded.
 fn line(page: &Page) -> String {
     let Some(AuditedAction { who, action, target, details }) = &page.audited else { return String::new() };
     let label = |kind: Kind, key| format!("{} key {}", kind.name(), Key::parse(key).unwrap().fingerprint());
@@ -18,7 +18,7 @@ fn line(page: &Page) -> String {
     format!("{action} {who} {} {}", text(target), text(details))
 }
 
-/// Forms of a session with the primary key, the status of each answer, and what the log has of it.
+/// Forms of a session with the primary key, the status of each answer, and the record in the audit log.
 const FORMS: &[(Form, u16, &str)] = &[
     (
         (
@@ -118,7 +118,7 @@ async fn every_form_leaves_what_it_should() {
     }
 }
 
-/// Forms of every kind, and what the log has of each beside its sender.
+/// Forms of every kind, and the record of each beside its sender.
 const REFUSED: &[(Form, &str, &str)] = &[
     (("keys", &[("regenerate", "secondary")]), "keys secondary", "- -"),
     (("purge", &[("do", "pause")]), "purge pause", "- -"),
@@ -147,7 +147,7 @@ async fn every_refused_form_has_a_line() {
             assert_eq!((page.status, line(&page)), (status, format!("{action} {who} {rest}")), "{path}");
         }
     }
-    // Forms that only read are refused to other sites alone, and a page is no form.
+    // Forms that only read are refused only if another site sent them, and a page is no form.
     let query: &[_] = &[("sql", "not-for-the-log")];
     let page = world.ask(post("c/nosql/shop/orders/query", query, Some(&reader.cookie))).await;
     assert_eq!(line(&page), "query READER nosql/shop/orders -");

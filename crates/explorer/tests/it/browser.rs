@@ -1,4 +1,4 @@
-//! A browser of sorts: keeps the cookie, finds the secret of a form, follows where it is sent.
+//! A minimal browser: keeps the cookie, finds the secret of a form, follows redirects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Tim
 
 pub(crate) const KEY: &str = "cHJpbWFyeQ==";
 
-/// When a world begins.
+/// The time at which a world begins.
 pub(crate) const START: u64 = 1_800_000_000;
 pub(crate) const READ_ONLY_KEY: &str = "cmVhZGVy";
 
-/// What the policy of every page must say.
+/// The policy that every page must send.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -42,11 +42,11 @@ impl World {
         World::open(MemoryDisk::new(), clock, test_clock)
     }
 
-    /// The same store under a new process.
+    /// Returns the same store under a new process.
     pub(crate) fn restart(self) -> World {
         let test_clock = self.engine.clock_status().unwrap().test_clock;
         let World { engine, explorer, disk, clock, .. } = self;
-        // Only one process has a store open.
+        // Only one process may have a store open.
         drop((engine, explorer));
         World::open(disk, clock, test_clock)
     }
@@ -113,7 +113,7 @@ pub(crate) struct Page {
     /// The cookie as a browser would send it back.
     pub(crate) cookie: Option<String>,
     pub(crate) set_cookie: Option<String>,
-    /// What the audit log has of the request.
+    /// The record of the request in the audit log.
     pub(crate) audited: Option<AuditedAction>,
 }
 
@@ -143,7 +143,7 @@ impl Page {
         self.text.contains(text)
     }
 
-    /// What stands in a field that is out of sight.
+    /// Returns the value of a hidden field.
     pub(crate) fn hidden(&self, name: &str) -> String {
         let mark = format!("name=\"{name}\" value=\"");
         let from =
@@ -172,7 +172,7 @@ impl Browser<'_> {
         self.world.ask(post(path, &all, Some(&self.cookie))).await
     }
 
-    /// Sends a form and agrees to what the page then asks.
+    /// Sends a form and confirms the question on the next page.
     pub(crate) async fn confirm(&self, path: &str, fields: &[(&str, &str)]) -> Page {
         let asked = self.send(path, fields).await;
         assert_eq!(asked.status, StatusCode::OK, "{}", asked.text);
@@ -185,14 +185,14 @@ impl Browser<'_> {
         self.send(path, &fields).await
     }
 
-    /// Goes where an answer sends.
+    /// Follows a redirect.
     pub(crate) async fn follow(&self, page: &Page) -> Page {
         let location = page.location.as_deref().unwrap_or_else(|| panic!("{} {}", page.status, page.text));
         self.get(location.strip_prefix("/_explorer/").unwrap()).await
     }
 }
 
-/// A text as links and forms carry it.
+/// Returns a text as links and forms encode it.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

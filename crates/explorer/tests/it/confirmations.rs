@@ -1,4 +1,4 @@
-//! What cannot be undone is told in numbers and asked before it is done, with forms alone.
+//! Irreversible actions are shown in numbers and confirmed before they are done, with forms alone.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::browser::{Browser, KEY, READ_ONLY_KEY, START, World, post};
 
 const HOLDS: &str = "c/nosql/shop/orders/holds";
 
-/// The page that a form leads to, which has done nothing.
+/// Returns the page after a form, which has done nothing yet.
 async fn asked(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], text: &str) -> String {
     let page = browser.send(path, fields).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text);
@@ -67,7 +67,7 @@ async fn t29_moving_the_clock_says_how_many_items_expire_and_asks() {
     assert_eq!(world.living(), 0);
 }
 
-/// A store of which three items expire within an hour and one does not, as a start finds it 90 days later.
+/// A store of which three items expire within an hour and one does not, opened 90 days later.
 fn leapt_at_start() -> World {
     let world = World::with_orders("60");
     for number in 0..4 {
@@ -162,7 +162,7 @@ async fn deleting_an_item_names_it_and_asks() {
     asked(&browser, &delete, &form, "Delete tea?").await;
     asked(&browser, &delete, &form, "1 item (").await;
     assert_eq!(world.living(), 1, "nothing was done");
-    // What was agreed to is the version that was shown.
+    // The confirmation covers the version that was shown.
     let changed = [("text", r#"{"id":"tea","pk":1,"n":2}"#), ("version", version.as_str())];
     assert_eq!(browser.send(&item, &changed).await.status, StatusCode::SEE_OTHER);
     let stale = browser.send(&delete, &[form[0], ("confirmed", "1")]).await;
@@ -251,7 +251,7 @@ async fn replacing_a_key_says_which_sessions_end_and_asks() {
     assert!(made.has("The new primaryReadonly key"), "{}", made.text);
     assert!(world.keys.authenticate(READ_ONLY_KEY).is_none());
     assert_eq!(browser.get("help").await.status, StatusCode::SEE_OTHER, "its session is over");
-    // Where there is no key yet no client is affected.
+    // Without an old key no client is affected.
     let made = owner.send("keys", &[("regenerate", Kind::Secondary.name())]).await;
     assert!(made.has("The new secondary key"), "{}", made.text);
 }

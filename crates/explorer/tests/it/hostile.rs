@@ -1,4 +1,4 @@
-//! Names, ids and bodies that would like to be more than text.
+//! Names, ids and bodies that try to be more than text.
 
 use hyper::StatusCode;
 
@@ -15,7 +15,7 @@ const HOSTILE: &[&str] = &[
     "\u{202e}evil\u{0000}",
 ];
 
-/// No text of a user opens a tag of ours. What tests of the answer itself say holds besides.
+/// No text of a user opens a tag. Other tests check the answer itself.
 fn is_inert(text: &str) -> bool {
     !text.contains("<img") && !text.contains("<svg onload") && !text.contains("<script>alert")
 }
@@ -111,7 +111,7 @@ async fn names_of_containers_reasons_and_users_are_text() {
     assert!(users.has("&lt;script&gt;") && is_inert(&users.text));
 }
 
-/// Unauthenticated clients cannot choose the size of answers that they leave unread.
+/// Unauthenticated clients cannot enlarge the answers that they leave unread.
 #[tokio::test]
 async fn a_long_address_is_not_sent_back_to_a_stranger() {
     let world = World::with_orders("60");

@@ -1,4 +1,4 @@
-//! Items: browsed, made, changed, deleted.
+//! Items: browsed, created, changed, deleted.
 
 use hyper::StatusCode;
 

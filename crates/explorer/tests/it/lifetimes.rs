@@ -1,4 +1,4 @@
-//! Time to live: made, tried dry, changed, watched.
+//! Time to live: created, tried in a dry run, changed, watched.
 
 use engine::PaceStatus;
 use hyper::StatusCode;
@@ -46,7 +46,7 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     assert!(!browser.get("c/nosql/shop/carts").await.has("1 expired"));
 }
 
-/// T23: how fast items expire, and what becomes of the backlog, as the loop around the purge has found it.
+/// T23: how fast items expire, and how the backlog develops, as the loop around the purge has measured it.
 #[tokio::test(flavor = "multi_thread")]
 async fn t23_the_pace_of_the_purge_is_shown_with_what_becomes_of_the_backlog() {
     let world = World::with_orders("60");
@@ -82,7 +82,7 @@ async fn the_front_page_shows_the_open_connections_by_protocol() {
     }
 }
 
-/// On the clock's own page in words, on every page as a badge.
+/// In a sentence on the clock's own page, as a badge on every page.
 #[tokio::test(flavor = "multi_thread")]
 async fn t34_an_offset_from_the_system_clock_is_shown_on_every_page() {
     let world = World::with_clock(TestClock::Off);
@@ -128,7 +128,7 @@ async fn t29_a_clock_that_stands_still_is_shown_as_one() {
     }
 }
 
-/// The items of each bar of the timeline.
+/// Returns the items of each bar of the timeline.
 async fn bars(browser: &Browser<'_>, path: &str) -> Vec<u64> {
     let page = browser.get(path).await;
     let bars = page.text.split("<g class=\"bar").skip(1).map(|bar| {

@@ -1,4 +1,4 @@
-//! The pages as a browser asks for them: an explorer over an engine in memory, whose clock only the test moves.
+//! The pages as a browser requests them: an explorer over an engine in memory, whose clock only the test moves.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 

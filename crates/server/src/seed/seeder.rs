@@ -1,7 +1,7 @@
 //! Creates the contents of a seed file, first in memory as a dry run, then in the store.
 //!
 //! Existing containers and collections are left alone with everything in them, so that deleted or expired items do not
-//! come back with the next start. One that cannot be filled completely is removed again.
+//! return with the next start. One that cannot be filled completely is removed again.
 
 use std::fmt;
 use std::future::Future;

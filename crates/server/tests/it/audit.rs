@@ -23,7 +23,7 @@ fn audited(log: &Path) -> Vec<String> {
     std::fs::read_to_string(log).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What the NoSQL API, the admin API and the explorer are asked for. Returns the secondary key, which is made here.
+/// Sends requests to the NoSQL API, the admin API and the explorer. Returns the secondary key, which it generates.
 fn ask_nosql(server: &Server, key: &str) -> String {
     let ask = |method, path, body: &str, status| {
         let answer = server.request_with(key, method, path, &[], body);
@@ -65,7 +65,7 @@ fn ask_nosql(server: &Server, key: &str) -> String {
     secondary
 }
 
-/// What the MongoDB API is asked for.
+/// Sends commands to the MongoDB API.
 fn ask_mongo(server: &Server, key: &str) {
     let mut account = MongoClient::connect(server);
     assert!(account.authenticate("bolide", key));

@@ -78,7 +78,7 @@ fn an_idle_store_on_disk_purges_expired_items_t19() {
     let key = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
     let body = r#"{"id":"1","pk":"a","ttl":1}"#;
     assert_eq!(server.request("POST", "/dbs/db/colls/c/docs", &key, body).0, 201);
-    // Nothing is written or read meanwhile: the purge must wake by itself.
+    // No request wakes the purge meanwhile: it must wake by itself.
     for _ in 0..240 {
         let (_, status) = server.admin("GET", "/_bolide/status", "");
         if number(&status, "purgedItems") == 1 {
@@ -100,7 +100,7 @@ fn the_limit_of_a_start_gap_is_set_t34() {
     }
 }
 
-/// As an operator would who is woken by it.
+/// As an operator would after an alert.
 #[test]
 fn a_suspect_clock_is_shown_accepted_or_rejected_by_the_tool_t34() {
     for (decision, said, hours_back) in
@@ -177,19 +177,19 @@ fn t34_a_store_ahead_of_the_system_clock_is_told_by_tools_metrics_and_log() {
     assert_eq!(warnings(), 1, "{}", std::fs::read_to_string(&log).unwrap());
 }
 
-/// Leaves a store in the directory that was closed in order an hour ago, by its own clock.
+/// Leaves a store in the directory that was closed cleanly an hour ago, by its own clock.
 fn use_an_hour_ago(directory: &Path) {
     use_at(directory, -3600);
 }
 
-/// Leaves a store in the directory that was closed in order so many seconds from now, by its own clock.
+/// Leaves a store in the directory that was closed cleanly so many seconds from now, by its own clock.
 fn use_at(directory: &Path, seconds: i64) {
     #[expect(clippy::disallowed_methods, reason = "the server that opens the store goes by the real time")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let clock = ManualClock::new(Time::from_seconds(now.as_secs().strict_add_signed(seconds)));
     let store = EmbeddedStore::open(EmbeddedOptions::new(directory, ClockOptions::new(Arc::new(clock))));
     let store = store.unwrap();
-    // A store that never told the time knows none to measure a gap from.
+    // A store that never returned a time has none to measure a gap from.
     store.now().unwrap();
     store.close().unwrap();
 }

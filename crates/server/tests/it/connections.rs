@@ -1,4 +1,4 @@
-//! Many connections that do nothing.
+//! Many idle connections.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use crate::process::Server;
 
 const WANTED: usize = 2_500;
 
-/// How many files this process may open, less what it needs otherwise.
+/// Returns how many files this process may open, without those that it needs itself.
 fn possible() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|line| line.starts_with("Max open files"));
@@ -28,7 +28,7 @@ fn thousands_of_idle_connections_cost_little_and_delay_no_request() {
     let mut held = Vec::with_capacity(count);
     for n in 0..count {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        // Half of them say nothing, half have had one answer and stay.
+        // Half of them are silent, half have had one answer and stay.
         if n % 2 == 0 {
             stream.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
             let mut byte = [0];
@@ -46,7 +46,7 @@ fn thousands_of_idle_connections_cost_little_and_delay_no_request() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// A burst of connections waits to be accepted: of a short queue the system would drop some, for a second each.
+/// A burst of connections waits to be accepted: with a short queue the system would drop some, for a second each.
 #[test]
 fn a_thousand_connections_wait_for_a_server_that_is_busy() {
     let server = Server::start(&["--memory"]);
@@ -64,7 +64,8 @@ fn a_thousand_connections_wait_for_a_server_that_is_busy() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// With few files connections get what the store does not need, and a new connection replaces an unauthenticated one.
+/// With few files, connections get those that the store does not need, and a new connection replaces an unauthenticated
+/// one.
 #[test]
 fn few_files_are_left_to_the_store() {
     let directory = tempfile::tempdir().unwrap();
@@ -83,12 +84,12 @@ fn few_files_are_left_to_the_store() {
     let server = Server::start_command(command.arg(directory.path()));
     server.create_container("");
     let alive = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
-    // Whole, so that nothing is left for the next time: the answer is small.
+    // Reads it whole, so that nothing is left for the next time: the answer is small.
     let is_served = |stream: &mut TcpStream| {
         stream.write_all(alive).is_ok() && stream.read(&mut [0; 4096]).is_ok_and(|read| read > 100)
     };
     let mut held: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
-    // The first that are served may make way for the last.
+    // The server may evict the first of them for the last.
     held.retain_mut(is_served);
     held.retain_mut(is_served);
     assert_eq!(held.len(), 64, "connections with 256 files");

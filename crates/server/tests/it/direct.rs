@@ -1,8 +1,8 @@
-//! Direct mode of the real process: who is told that a certificate is not trusted, over kills of the server.
+//! Direct mode of the real process: which clients are told that a certificate is not trusted, over kills of the server.
 //!
-//! The server forgets what it knew of its clients when it is killed. How much time passes between what they do is tested where
-//! time can be moved (`service/trust.rs` of `nosql`); here all of it happens as fast as it can, which is the worst for clients
-//! that must not be suspected: nothing is regular, and nothing is forgotten.
+//! A killed server forgets its clients. Tests with controlled time (`service/trust.rs` of `nosql`) cover the pauses between
+//! their requests; here everything happens as fast as it can, which is the worst case for clients that the server must not
+//! suspect: nothing is regular, and nothing is forgotten.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::tools::succeed;
 
 /// How often the server is killed.
 const KILLS: usize = 2;
-/// How often something is looked at that the server does in its own time.
+/// How often a test checks for something that the server does in the background.
 const TRIES: u32 = 500;
 
 fn root(data: &Path) -> Vec<u8> {
@@ -33,12 +33,12 @@ fn connect(server: &Server, data: &Path) -> Blocking {
     Blocking::connect(server.address.parse().unwrap(), &root(data), account).unwrap()
 }
 
-/// Reads a database that may be there or not.
+/// Reads a database that may exist or not; returns the status.
 fn read(client: &mut Blocking) -> std::io::Result<u32> {
     client.call(&Call::new(OperationType::Read, "dbs/none")).map(|reply| reply.status)
 }
 
-/// Asks where the databases are, as clients in direct mode do that cannot use the addresses that they have.
+/// Asks for the addresses of the databases, as clients in direct mode do that cannot use the addresses that they have.
 fn ask(server: &Server, client: &str) -> (u16, String) {
     let date = now();
     let token = sign("GET", "/dbs", &date, KEY);
@@ -64,7 +64,7 @@ fn is_refused(server: &Server, client: &str) {
     assert!(text.contains("certificate") && text.contains("bolide cert"), "{text}");
 }
 
-/// Waits until the server has seen the ends of all connections but those in direct mode.
+/// Waits until the server has noticed the ends of all connections but those in direct mode.
 #[track_caller]
 fn wait_for_ends(server: &Server) {
     let are_seen = || {
@@ -73,13 +73,13 @@ fn wait_for_ends(server: &Server) {
             let line = page.lines().find_map(|line| line.strip_prefix(name)).expect("the metric");
             line.trim().parse::<u64>().expect("a number")
         };
-        // One more is the connection of this question.
+        // The connection of this request is one more.
         value("bolide_connections_open{api=\"nosql\"}") == value("bolide_direct_connections_open ") + 1
     };
     assert!((0..TRIES).any(|_| are_seen()), "there are connections still");
 }
 
-/// The TLS of a client, which trusts the server's root or nothing.
+/// Returns the TLS settings of a client that trusts the server's root or nothing.
 fn tls(trusted: Option<&[u8]>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     if let Some(root) = trusted {
@@ -113,7 +113,7 @@ fn health_checks_beside_a_trusting_client_get_it_no_refusal_over_kills() {
         let server = Server::in_directory(data.path(), &[]);
         let config = tls(Some(&root(data.path())));
         let check_health = || (0..4).for_each(|_| assert!(shake_hands(&server, &config)));
-        // They find the server before the client is back.
+        // They reach the server before the client is back.
         check_health();
         wait_for_ends(&server);
         is_told(&server, "trusting");
@@ -135,7 +135,7 @@ fn of_two_clients_behind_one_address_the_trusting_one_is_not_refused_over_kills(
     let trusts_nothing = tls(None);
     for _ in 0..=KILLS {
         let server = Server::in_directory(data.path(), &[]);
-        // Both ask, and the other one does not trust what it meets.
+        // Both ask, and only the second does not trust the certificate.
         is_told(&server, "trusting");
         is_told(&server, "other");
         let distrust = || {
@@ -179,7 +179,7 @@ fn status_shows_the_connections_by_protocol() {
     }
     let address = server.mongo.as_ref().unwrap().strip_prefix("mongodb://").unwrap().to_owned();
     let mongo = TcpStream::connect(address.split('/').next().unwrap()).unwrap();
-    // The tool's own connection is the one by HTTP; those of before end in their own time.
+    // The tool's own connection is the one by HTTP; earlier ones end later.
     let shows = |part: &str| {
         let mut shown = String::new();
         let found = (0..TRIES).any(|_| {

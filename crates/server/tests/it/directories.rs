@@ -94,7 +94,7 @@ fn filled(data: &Path) {
     for id in 0..20 {
         assert_eq!(server.create(&id.to_string()), 201);
     }
-    // More than the store reads when it is opened.
+    // More than the store reads when it opens.
     let mut random = fastrand::Rng::with_seed(1);
     for id in 0..30 {
         let padding: String = std::iter::repeat_with(|| random.alphanumeric()).take(20_000).collect();
@@ -142,7 +142,8 @@ fn t13_a_backup_is_restored_only_whole_and_only_into_an_empty_directory() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// The tables of a keyspace, the largest first. A keyspace's directory does not tell its name: the items are the most bytes.
+/// Returns the tables of a keyspace, the largest first. The name of a keyspace's directory does not identify it: the items
+/// have the most bytes.
 fn tables(data: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for keyspace in std::fs::read_dir(data.join("keyspaces")).unwrap() {
@@ -178,7 +179,7 @@ fn a_flipped_byte_and_a_cut_file_are_told() {
     assert_eq!(check(&data, &[]).0, 0);
 }
 
-/// Takes the first entry by id out of a closed store, below the engine.
+/// Removes the first entry by id from a closed store, below the engine.
 fn lose_an_entry_by_id(data: &Path) {
     let clock = ClockOptions::new(Arc::new(RealClock::new()));
     let store = EmbeddedStore::open(EmbeddedOptions::new(data, clock)).unwrap();
@@ -233,7 +234,7 @@ fn a_directory_is_rewritten_without_what_was_removed() {
     );
 }
 
-/// A mistyped path: nothing is written there, and what is in the way is named.
+/// A mistyped path: nothing is written there, and the error names what is there.
 #[test]
 fn a_directory_that_holds_something_else_and_a_file_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Archives (T32) and deletion records through the real process: a volume without room, kill -9, and `bolide verify-log`.
+//! Archives (T32) and deletion records through the real process: a full volume, kill -9, and `bolide verify-log`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::tools::tool;
 
 const KEY: [(&str, &str); 1] = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
 
-/// With its data, its archive and its log below a directory.
+/// Starts a server with its data, its archive and its log below a directory.
 fn start(directory: &Path) -> Server {
     let archive = directory.join("archive");
     Server::logging(
@@ -18,7 +18,7 @@ fn start(directory: &Path) -> Server {
     )
 }
 
-/// The words of all servers that were started there.
+/// Counts these words in the logs of all servers started there.
 fn logged(directory: &Path, words: &str) -> usize {
     std::fs::read_to_string(directory.join("log")).unwrap().matches(words).count()
 }
@@ -33,7 +33,7 @@ fn advance(server: &Server, seconds: u64) {
     assert_eq!(status, 200, "{text}");
 }
 
-/// Waits until the purge says something of itself.
+/// Waits until the purge reports this.
 fn wait_for(server: &Server, what: &str) {
     wait_until(what, || server.admin("GET", "/_bolide/purge", "").1.contains(what));
 }
@@ -52,13 +52,13 @@ fn is_purged(server: &Server) -> bool {
     server.admin("GET", "/_bolide/purge", "").1.contains("\"backlog\":{\"items\":0,")
 }
 
-/// How much lies in a directory; nothing if it is not there.
+/// Returns the bytes of the files in a directory; 0 if it does not exist.
 fn files_bytes(directory: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     entries.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// All lines of an archive's directory, in the order of its files.
+/// Returns all lines of an archive's directory, in the order of its files.
 fn lines(directory: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -68,7 +68,7 @@ fn lines(directory: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The day of the test clock, and the next, as files are named after them.
+/// Returns the day of the test clock, and the next, in the form of file names.
 fn days(server: &Server) -> [String; 2] {
     let (_, text) = server.admin("GET", "/_bolide/clock", "");
     let now: String =
@@ -81,7 +81,7 @@ fn days(server: &Server) -> [String; 2] {
     })
 }
 
-/// A volume without room: everything that is written to it fails as on a full disk.
+/// A full volume: every write to it fails as on a full disk.
 #[test]
 fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     let directory = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     assert_eq!(logged(directory.path(), "the archive of 'db/c' is writable again"), 1);
 }
 
-/// Killed again and again while it archives and purges: lines may come twice, none is missing, the record has each once.
+/// Killed again and again while it archives and purges: lines may be duplicated, none is missing, the record has each once.
 #[test]
 fn t32_kill_9_loses_no_line_and_no_entry() {
     let directory = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn t32_kill_9_loses_no_line_and_no_entry() {
     let cold = directory.path().join("archive/cold");
     let (mut server, mut kills, mut seen) = (server, 0, 0);
     while kills < 5 {
-        // As soon as there are more lines: some of them are of items that are not removed yet.
+        // As soon as there are more lines: the items of some are not removed yet.
         wait_until("more lines", || files_bytes(&cold) > seen || is_purged(&server));
         if is_purged(&server) {
             break;
@@ -309,7 +309,7 @@ fn archives_backups_and_exports_are_their_owners_alone() {
         ["all.backup", "exports/of/today", "c.jsonl"].map(|it| directory.path().join(it));
     let [backup_text, exports_text, file_text] =
         [&backup, &exports, &file].map(|path| path.to_str().unwrap());
-    // What is overwritten may have been readable by every user.
+    // The file that is overwritten may have been readable by every user.
     std::fs::write(&file, "of before").unwrap();
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     for arguments in [

@@ -48,7 +48,7 @@ impl Browser<'_> {
         self.ask("GET", path, &[])
     }
 
-    /// What stands in a field of a page that is out of sight.
+    /// Returns the value of a page's hidden field.
     fn hidden(&self, path: &str, name: &str) -> Option<String> {
         hidden(&self.get(path), name)
     }
@@ -65,7 +65,7 @@ fn hidden(page: &str, name: &str) -> Option<String> {
     Some(rest.split('"').next()?.replace("&quot;", "\"").replace("&amp;", "&"))
 }
 
-/// Documents and users of the MongoDB API, which only a whole server has beside the explorer.
+/// Documents and users of the MongoDB API, which the explorer has only in a whole server.
 #[test]
 fn deleting_a_document_and_removing_a_user_of_the_mongodb_api_ask_first() {
     let server = Server::start(&["--memory"]);

@@ -56,7 +56,7 @@ fn keys_are_replaced_without_a_restart_and_survive_kill_9() {
     assert_eq!([&primary, &newer, "Z2l2ZW4="].map(|key| reads(&server, key)), [401, 200, 200]);
 }
 
-/// Makes container `c` of database `db`, and a user with a permission for all of it, which is given.
+/// Creates container `c` of database `db`, and a user with a permission for all of it; returns the permission.
 fn container_and_permission(server: &Server, key: &str) -> String {
     let mut answer = String::new();
     for (path, body) in [
@@ -72,7 +72,7 @@ fn container_and_permission(server: &Server, key: &str) -> String {
     answer
 }
 
-/// As an operator replaces a key: a new file, then a signal.
+/// Replaces the key as an operator does: a new file, then a signal.
 #[test]
 fn a_key_in_a_file_is_replaced_without_a_restart() {
     let (folder, log) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
@@ -88,7 +88,7 @@ fn a_key_in_a_file_is_replaced_without_a_restart() {
     let mut before = MongoClient::connect(&server);
     assert!(before.authenticate("bolide", &old) && before.may_list_databases());
 
-    // What is no key changes nothing, whatever is wrong with it. What the log says of it is waited for.
+    // A text that is not a key changes nothing, whatever is wrong with it. The test waits for its log line.
     let logged = |part: &str| {
         (0..5000).any(|_| {
             assert_eq!([&old, &new].map(|key| reads(&server, key)), [200, 401]);
@@ -158,7 +158,7 @@ fn token(key: &str, permission: &str, expires_seconds: u64) -> String {
     format!("type=resource&ver=1.0&sig={signature};{};", STANDARD.encode(payload))
 }
 
-/// Begins to authenticate as the account and ends with a proof that is none; what was sent and what came.
+/// Begins to authenticate as the account and ends with a wrong proof; returns everything sent and received.
 fn wrong_scram(server: &Server) -> Vec<String> {
     let mut client = MongoClient::connect(server);
     let (challenge, conversation) = client.begin_scram("bolide");
@@ -170,7 +170,7 @@ fn wrong_scram(server: &Server) -> Vec<String> {
     vec![STANDARD.encode(&first), first, challenge, STANDARD.encode(&last), last]
 }
 
-/// Makes a user who may do nothing, who then tries to write; the password.
+/// Creates a user without roles, who then tries to write; returns the password.
 fn user_without_a_role(server: &Server, key: &str) -> String {
     let password = "the-password-of-nobody-special";
     let mut account = MongoClient::connect(server);
@@ -186,7 +186,7 @@ fn user_without_a_role(server: &Server, key: &str) -> String {
     password.to_owned()
 }
 
-/// Tries to sign in to the explorer with a key that is none; what was typed.
+/// Tries to sign in to the explorer with a wrong key; returns it.
 fn wrong_sign_in(server: &Server) -> String {
     let (form, typed) =
         ([("content-type", "application/x-www-form-urlencoded")], "a-key-that-somebody-typed");
@@ -216,7 +216,7 @@ fn refusals_are_logged_without_secrets() {
     assert_eq!(ask(&key, "POST", DOCS, &[PARTITION], r#"{"id":"1","pk":"a"}"#).0, 201);
     let good = member(&permission, "_token");
 
-    // Wrong key, as a signature and as it is.
+    // A wrong key, in a signature and as a bearer token.
     let date = now();
     let signed = sign("GET", ITEM, &date, &wrong);
     let headers = [("x-ms-date", date.as_str()), ("authorization", signed.as_str()), PARTITION];
@@ -225,7 +225,7 @@ fn refusals_are_logged_without_secrets() {
     secrets.push(signed.clone());
     let decoded = percent_decode_str(&signed).decode_utf8().unwrap().into_owned();
     secrets.push(decoded.rsplit_once("sig=").unwrap().1.to_owned());
-    // Read-only key writing, and a revoked one.
+    // A read-only key that writes, and a revoked key.
     let reader = regenerate(&server, &key, "primaryReadonly");
     assert_eq!(ask(&reader, "GET", ITEM, &[PARTITION], "").0, 200);
     let (status, text) = ask(&reader, "DELETE", ITEM, &[PARTITION], "");

@@ -1,4 +1,4 @@
-//! Start, readiness, shutdown, and what survives.
+//! Start, readiness, shutdown, and the data that survives.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -42,7 +42,7 @@ fn a_request_in_flight_is_finished_before_the_end() {
     let mut byte = [0];
     idle.read_exact(&mut byte).unwrap();
     server.signal("TERM");
-    // The idle connection is closed once the shutdown has begun; the busy one is still served.
+    // The idle connection is closed once the shutdown begins; the busy one is still served.
     idle.read_to_end(&mut Vec::new()).unwrap();
     busy.write_all(&body.as_bytes()[5..]).unwrap();
     assert_eq!(read_answer(&mut busy).0, 201);

@@ -14,7 +14,7 @@ fn address(connection_string: &str) -> &str {
     rest.rsplit('@').next().unwrap()
 }
 
-/// What a ping is answered with; nothing if the connection ends.
+/// Returns the answer to a ping; nothing if the connection ends.
 fn ping(stream: &mut TcpStream) -> Vec<u8> {
     stream.write_all(PING).unwrap();
     let mut length = [0; 4];

@@ -30,7 +30,7 @@ impl<S: Read + Write> MongoClient<S> {
         MongoClient(stream)
     }
 
-    /// Runs a command on a database; what it is answered with.
+    /// Runs a command on a database; returns its answer.
     pub(crate) fn run(&mut self, database: &str, command: Document) -> Document {
         let body = RawDocument::from_document(&command.with("$db", database)).into_bytes();
         let length = (16 + 5 + body.len()) as i32;
@@ -49,7 +49,8 @@ impl<S: Read + Write> MongoClient<S> {
         is_ok(&self.run("admin", Document::new().with("listDatabases", 1)))
     }
 
-    /// Whether a user of the database `admin` has that password, as whom everything is done from then on.
+    /// Authenticates as a user of the database `admin`; returns whether the password is right. Later commands run as that
+    /// user.
     pub(crate) fn authenticate(&mut self, user: &str, password: &str) -> bool {
         let (challenge, conversation) = self.begin_scram(user);
         let parts: Vec<&str> = challenge.split(',').map(|part| &part[2..]).collect();
@@ -68,7 +69,7 @@ impl<S: Read + Write> MongoClient<S> {
         is_ok(&self.end_scram(&format!("{last},p={}", STANDARD.encode(proof)), conversation))
     }
 
-    /// The server's challenge, and the conversation that it belongs to.
+    /// Returns the server's challenge, and its conversation.
     pub(crate) fn begin_scram(&mut self, user: &str) -> (String, Value) {
         let command = Document::new()
             .with("saslStart", 1)
@@ -84,7 +85,7 @@ impl<S: Read + Write> MongoClient<S> {
         }
     }
 
-    /// What a proof is answered with.
+    /// Returns the answer to a proof.
     pub(crate) fn end_scram(&mut self, last: &str, conversation: Value) -> Document {
         let command = Document::new()
             .with("saslContinue", 1)
@@ -94,7 +95,7 @@ impl<S: Read + Write> MongoClient<S> {
     }
 }
 
-/// What an authentication begins with.
+/// Returns the first message of an authentication.
 pub(crate) fn scram_opening(user: &str) -> String {
     format!("n,,n={user},r={NONCE}")
 }

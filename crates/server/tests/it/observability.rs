@@ -1,4 +1,4 @@
-//! What an operator sees of the running process: metrics of both APIs, and the log.
+//! Metrics and log of the running process, as an operator sees them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -83,7 +83,7 @@ fn one_page_tells_of_both_apis_and_of_the_process() {
     assert!(figure("process_open_fds", &[]) > 2.0);
 }
 
-/// Everything that a server says on standard error while some requests come by, as lines.
+/// Returns the lines that a server writes to standard error during some requests.
 fn log_of(arguments: &[&str], requests: impl FnOnce(&Server)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
@@ -98,7 +98,8 @@ fn log_of(arguments: &[&str], requests: impl FnOnce(&Server)) -> Vec<String> {
     fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Queries of both APIs and of direct mode with values that must not be seen, and a path that tries to begin a line of its own.
+/// Sends queries by both APIs and direct mode with values that must not be logged, and a path that tries to begin a line of
+/// its own.
 fn secretive(server: &Server) {
     server.create_container("");
     assert_eq!(server.create("1"), 201);
@@ -140,7 +141,7 @@ fn slow_operations_are_json_lines_without_values() {
     assert!(text("QueryItems", "plan").unwrap().starts_with("index "));
     assert!(text("QueryItems", "activity").is_some());
     assert_eq!(text("QueryItems", "container").as_deref(), Some("c"));
-    // Of direct mode.
+    // A query in direct mode.
     assert_eq!(text("QueryDatabases", "query").as_deref(), Some("SELECT * FROM r WHERE r.id = ?"));
     assert_eq!(text("find", "container").as_deref(), Some("c"));
     assert_eq!(text("find", "plan").as_deref(), Some("COLLSCAN"));

@@ -15,7 +15,7 @@ use sha2::Sha256;
 pub(crate) const KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// The binary, with nothing of the caller's settings in its environment.
+/// Returns the binary as a command, without the caller's settings in its environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bolide"));
     let is_setting = |name: &str| name.starts_with("BOLIDE_") || name.starts_with("AZURE_COSMOS_EMULATOR_");
@@ -38,7 +38,7 @@ pub(crate) struct Server {
     pub(crate) connection_string: String,
     /// The connection string of the MongoDB API, unless that is off.
     pub(crate) mongo: Option<String>,
-    /// Where people look, unless the explorer is off.
+    /// The address of the explorer, unless it is off.
     pub(crate) explorer: Option<String>,
     /// Kept open, or the server's next line would break its pipe.
     stdout: BufReader<std::process::ChildStdout>,
@@ -54,7 +54,7 @@ impl Server {
         Server::start(&[&data, arguments].concat())
     }
 
-    /// As [`Server::in_directory`], and what it logs is added to a file.
+    /// Starts as [`Server::in_directory`], and appends the log to a file.
     pub(crate) fn logging(directory: &Path, log: &Path, arguments: &[&str]) -> Server {
         let log = File::options().create(true).append(true).open(log).unwrap();
         let data = ["serve", "--listen", "127.0.0.1:0", "--data", directory.to_str().unwrap()];
@@ -79,14 +79,14 @@ impl Server {
         Server { child, address, connection_string, mongo, explorer, stdout }
     }
 
-    /// What the server prints after its connection string.
+    /// Returns the line that the server prints after its connection string.
     pub(crate) fn next_line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line
     }
 
-    /// Sends SIGTERM and waits; the exit code.
+    /// Sends SIGTERM and waits; returns the exit code.
     pub(crate) fn terminate(mut self) -> Option<i32> {
         self.signal("TERM");
         self.child.wait().unwrap().code()
@@ -97,13 +97,13 @@ impl Server {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
-    /// SIGKILL: no chance to tidy up.
+    /// Sends SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Resident memory in KiB, where the system tells.
+    /// Returns the resident memory in KiB, where the system reports it.
     pub(crate) fn resident_kib(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -114,7 +114,7 @@ impl Server {
         self.request("GET", path, &[], "")
     }
 
-    /// A request that says nothing of who it is from.
+    /// Sends a request without credentials.
     pub(crate) fn open(&self, path: &str) -> (u16, String) {
         self.exchange("GET", path, &[], "")
     }
@@ -127,7 +127,7 @@ impl Server {
         self.exchange(method, path, &[("authorization", &format!("Bearer {key}"))], body)
     }
 
-    /// A request signed with the emulator's key.
+    /// Sends a request signed with the emulator's key.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -138,7 +138,7 @@ impl Server {
         self.request_with(KEY, method, path, headers, body)
     }
 
-    /// A request signed with some key.
+    /// Sends a request signed with any key.
     pub(crate) fn request_with(
         &self,
         key: &str,
@@ -154,7 +154,7 @@ impl Server {
         self.exchange(method, path, &all, body)
     }
 
-    /// A request as it is.
+    /// Sends a request with these headers and no others.
     pub(crate) fn exchange(
         &self,
         method: &str,
@@ -186,13 +186,13 @@ impl Server {
         stream.read_exact(&mut length).unwrap();
         let mut answer = vec![0; i32::from_le_bytes(length) as usize - 4];
         stream.read_exact(&mut answer).unwrap();
-        // Behind the rest of the header, the flags and the kind of the only section.
+        // After the rest of the header, the flags and the kind of the only section.
         let reply = bson::RawDocument::parse(answer.split_off(12 + 5).into()).unwrap().to_document();
         assert_eq!(reply.get("ok"), Some(&bson::Value::Double(1.0)), "{reply:?}");
         assert_eq!(reply.get("writeErrors"), None, "{reply:?}");
     }
 
-    /// A signed request's head, for tests that send the rest their own way.
+    /// Returns a signed request's head, for tests that send the rest in their own way.
     pub(crate) fn signed_head(&self, method: &str, path: &str, body_bytes: usize) -> String {
         let date = now();
         let token = sign(method, path, &date, KEY);
@@ -208,7 +208,7 @@ impl Server {
         head
     }
 
-    /// Makes database `db` with container `c`, whose definition has `extra` members.
+    /// Creates database `db` with container `c`, whose definition has `extra` members.
     pub(crate) fn create_container(&self, extra: &str) {
         assert_eq!(self.request("POST", "/dbs", &[], r#"{"id":"db"}"#).0, 201);
         let body = format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"version":2}}{extra}}}"#);
@@ -234,7 +234,7 @@ impl Drop for Server {
     }
 }
 
-/// Status and body of an answer that ends with the connection; bytes that are no text are replaced.
+/// Returns status and body of an answer that ends with the connection; bytes that are not text are replaced.
 pub(crate) fn read_answer(stream: &mut TcpStream) -> (u16, String) {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
@@ -244,14 +244,14 @@ pub(crate) fn read_answer(stream: &mut TcpStream) -> (u16, String) {
     (status.unwrap_or_else(|| panic!("no answer: {answer:?}")), body.unwrap_or_default())
 }
 
-/// The machine's own idea of an RFC 1123 date.
+/// Returns the machine's time as an RFC 1123 date.
 pub(crate) fn now() -> String {
     let date =
         Command::new("date").args(["-u", "+%a, %d %b %Y %H:%M:%S GMT"]).env("LC_ALL", "C").output().unwrap();
     String::from_utf8(date.stdout).unwrap().trim().to_owned()
 }
 
-/// The authorization header as the SDKs make it.
+/// Returns the authorization header as the SDKs make it.
 pub(crate) fn sign(method: &str, path: &str, date: &str, key: &str) -> String {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (kind, link) = match segments.len() {

@@ -1,5 +1,5 @@
-//! The retention promise through the real process (T24): after its bound no file of the data directory has a byte of what
-//! expired, under load and over kill -9.
+//! The retention promise through the real process (T24): after its bound no file of the data directory has a byte of the
+//! expired items, under load and over kill -9.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn holds(directory: &Path, marker: &str) -> bool {
         if path.is_dir() {
             return holds(&path, marker);
         }
-        // A file that goes while we look holds nothing.
+        // A file that disappears meanwhile contains nothing.
         let bytes = std::fs::read(&path).unwrap_or_default();
         bytes.windows(marker.len()).any(|window| window == marker.as_bytes())
     })
@@ -38,7 +38,7 @@ fn advance(server: &Server, seconds: u64) {
     assert_eq!(status, 200, "{text}");
 }
 
-/// A figure of the purge.
+/// Returns a figure of the purge.
 fn figure(server: &Server, name: &str) -> usize {
     let (_, text) = server.admin("GET", "/_bolide/purge", "");
     let (_, rest) = text.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name}: {text}"));
@@ -124,7 +124,7 @@ fn t24_expired_data_is_gone_however_often_the_work_was_killed() {
     let server = start();
     wait_for(&server, "purgedItems", ITEMS);
     server.kill();
-    // A scrub begins with the start. Each is let get twice as far as the one before, until one comes to its end.
+    // A scrub begins with the start. Each may get twice as far as the previous one, until one finishes.
     let mut kills_in_a_scrub = 0;
     loop {
         let server = start();
@@ -138,7 +138,7 @@ fn t24_expired_data_is_gone_however_often_the_work_was_killed() {
     assert!(!holds(directory.path(), "vanishing"));
 }
 
-/// Waits until files have come or gone so many times; false if a scrub ends before.
+/// Waits until files have appeared or disappeared so many times; returns false if a scrub ends first.
 fn wait_for_changes(server: &Server, directory: &Path, changes: usize) -> bool {
     let (mut before, mut seen) = (files(directory), 0);
     while figure(server, "scrubs") == 0 {
@@ -154,13 +154,13 @@ fn wait_for_changes(server: &Server, directory: &Path, changes: usize) -> bool {
 
 /// All files below a directory.
 fn files(directory: &Path) -> BTreeSet<PathBuf> {
-    // A directory that goes while we look has no files.
+    // A directory that disappears meanwhile has no files.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let below = |path: PathBuf| if path.is_dir() { files(&path) } else { BTreeSet::from([path]) };
     entries.flat_map(|entry| below(entry.path())).collect()
 }
 
-/// A collection of the MongoDB API, by a date of its documents (T27).
+/// A collection of the MongoDB API that expires by a date of its documents (T27).
 #[test]
 fn t24_of_a_collection_nothing_is_left_either() {
     let directory = tempfile::tempdir().unwrap();

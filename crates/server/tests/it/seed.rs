@@ -1,4 +1,4 @@
-//! Data that is made at the start.
+//! Data that is created at the start.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn t13_a_second_start_leaves_alone_what_exists_and_revives_nothing() {
     let key = [("x-ms-documentdb-partitionkey", "[\"ada\"]")];
     assert_eq!(server.request("DELETE", "/dbs/shop/colls/carts/docs/1", &key, "").0, 204);
     assert_eq!(server.terminate(), Some(0));
-    // A container that was not there before is made beside the others.
+    // A container that did not exist before is created beside the others.
     let more = documented().replacen(
         "\"containers\": [",
         "\"containers\": [{ \"id\": \"late\", \"partitionKey\": { \"paths\": [\"/id\"] } },",

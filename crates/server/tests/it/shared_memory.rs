@@ -1,4 +1,4 @@
-//! Both APIs receive large requests in the same memory: what clients of one hold leaves room to those of the other.
+//! Both APIs receive large requests into the same memory: clients of one leave some for those of the other.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -10,13 +10,13 @@ use crate::process::Server;
 
 /// Half of it is for requests that are being received.
 const REQUEST_MEMORY: usize = 64 << 20;
-/// What each of the clients begins to send,
+/// The bytes that each of the clients announces,
 const EACH: usize = 1_900_000;
-/// and how many they are: together they want more than there is.
+/// and the number of clients: together they want more than there is.
 const COUNT: usize = 20;
 /// A request of a client of the other API.
 const OTHER: usize = 500_000;
-/// How often something is looked at that the server does in its own time.
+/// How often a test checks for something that the server does in the background.
 const TRIES: u32 = 30_000;
 
 fn held_bytes(server: &Server) -> usize {
@@ -30,7 +30,7 @@ fn until_held(server: &Server, is_wanted: impl Fn(usize) -> bool) {
     assert!((0..TRIES).any(|_| is_wanted(held_bytes(server))), "{} bytes are held", held_bytes(server));
 }
 
-/// Sends a message of the MongoDB API but for its end.
+/// Sends a message of the MongoDB API without its end.
 fn unfinished_message(server: &Server) -> TcpStream {
     let address = server.mongo.as_ref().unwrap().strip_prefix("mongodb://").unwrap();
     let mut stream = TcpStream::connect(address.split('/').next().unwrap()).unwrap();
@@ -39,7 +39,7 @@ fn unfinished_message(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends the body of a request of the NoSQL API but for its end.
+/// Sends the body of a request of the NoSQL API without its end.
 fn unfinished_body(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let head = server.signed_head("POST", "/dbs/db/colls/c/docs", EACH);
@@ -47,10 +47,10 @@ fn unfinished_body(server: &Server) -> TcpStream {
     stream
 }
 
-/// Has clients hold what they get, and looks at another one meanwhile.
+/// Lets clients hold all memory that they get, and runs another client meanwhile.
 fn beside(server: &Server, begin: fn(&Server) -> TcpStream, other: impl Fn()) {
     std::thread::scope(|scope| {
-        // Where there is no room a client waits to be read.
+        // Without free memory a client waits to be read.
         let clients: Vec<_> = (0..COUNT).map(|_| scope.spawn(|| begin(server))).collect();
         until_held(server, |bytes| bytes >= REQUEST_MEMORY / 2 / 2);
         other();

@@ -1,4 +1,4 @@
-//! TLS of the real process, looked at with OpenSSL, which trusts our root and nothing else; and with rustls under load.
+//! TLS of the real process, tested with OpenSSL, which trusts our root and nothing else; and with rustls under load.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn mongo_address(server: &Server) -> String {
     printed.strip_prefix("mongodb://").unwrap().split('/').next().unwrap().to_owned()
 }
 
-/// The name that this machine has for itself.
+/// Returns this machine's own host name.
 fn machine() -> String {
     let output = Command::new("uname").arg("--nodename").output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -35,7 +35,7 @@ fn root(data: &Path) -> String {
     data.join("tls/root.pem").to_str().unwrap().to_owned()
 }
 
-/// A handshake, and what the server says to what is sent then.
+/// Performs a handshake, and returns the server's answer to the bytes sent then.
 fn openssl(address: &str, root: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-connect", address, "-no-CAfile", "-no-CApath", "-no-CAstore"]);
@@ -93,7 +93,7 @@ fn a_client_that_does_not_trust_the_root_does_not_connect() {
     drop((server, other));
 }
 
-/// The root survives restarts and new names, and is what a running server hands out.
+/// The root survives restarts and new names, and a running server provides it.
 #[test]
 fn the_root_stays_and_is_public() {
     let data = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn a_certificate_of_the_operators_is_served() {
     assert_eq!(server.open("/_explorer/emulator.pem").1, std::fs::read_to_string(path("root.pem")).unwrap());
 }
 
-/// As a renewal by the operator's tools goes: new files, then a signal.
+/// As the operator's tools renew it: new files, then a signal.
 #[test]
 fn a_new_certificate_is_served_without_a_restart() {
     let [first, second, data] = [(); 3].map(|()| tempfile::tempdir().unwrap());
@@ -162,7 +162,7 @@ fn certificate(path: &Path) -> CertificateDer<'static> {
     STANDARD.decode(body.split_whitespace().collect::<String>()).unwrap().into()
 }
 
-/// How often something is looked at that the server does in its own time; a look takes a millisecond or more.
+/// How often a test checks for something that the server does in the background; a check takes a millisecond or more.
 const TRIES: u32 = 30_000;
 
 type Tls = StreamOwned<ClientConnection, TcpStream>;
@@ -186,10 +186,10 @@ fn connect(address: &str, client: &Arc<ClientConfig>) -> Tls {
     StreamOwned::new(connection, TcpStream::connect(address).unwrap())
 }
 
-/// Opens a connection of a protocol and returns what asks on it, and fails unless it is answered.
+/// Opens a connection of a protocol and returns a function that sends a request on it, and fails unless it is answered.
 type Open = fn(&Server, &Arc<ClientConfig>) -> Box<dyn FnMut()>;
 
-/// Of all protocols.
+/// One for each protocol.
 const OPEN: [Open; 3] = [open_http, open_direct, open_mongo];
 
 fn open_http(server: &Server, client: &Arc<ClientConfig>) -> Box<dyn FnMut()> {
@@ -235,7 +235,7 @@ fn await_answer<T>(
     }
 }
 
-/// Asks whether the server is alive, which it must be.
+/// Checks that the server is alive.
 fn ask(tls: &mut Tls) {
     tls.write_all(b"GET /alive HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -248,7 +248,7 @@ fn ask(tls: &mut Tls) {
     assert!(answer.starts_with(b"HTTP/1.1 200"));
 }
 
-/// Clients that come and clients that stay, while certificates change again and again: each is answered.
+/// New and kept connections, while certificates change again and again: every request is answered.
 #[test]
 fn certificates_are_renewed_under_load_and_no_request_fails() {
     let [first, second, used, data] = [(); 4].map(|()| tempfile::tempdir().unwrap());
@@ -297,7 +297,7 @@ fn certificates_are_renewed_under_load_and_no_request_fails() {
             serve(made);
             server.signal("HUP");
             is_renewed &= (0..TRIES).any(|_| shown() == wanted);
-            // Both kinds of clients go on with it, of all protocols.
+            // Both kinds of clients continue with it, by all protocols.
             let goes_on = || {
                 figures().as_flattened().iter().zip(before.as_flattened()).all(|(now, before)| now > before)
             };

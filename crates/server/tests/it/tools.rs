@@ -4,7 +4,7 @@ use std::process::Output;
 
 use crate::process::{Server, run};
 
-/// Runs a tool against a server: its exit code and what it printed.
+/// Runs a tool against a server; returns its exit code and output.
 pub(crate) fn tool(server: &Server, arguments: &[&str]) -> (Option<i32>, String) {
     let url = format!("http://{}", server.address);
     told(&run(&[arguments, &["--url", &url]].concat()))
@@ -56,7 +56,7 @@ fn status_ends_with_1_when_a_promise_was_missed_t24() {
     assert_eq!(server.admin("PATCH", "/_bolide/ttl/db/c", "{\"maxPurgeDelay\":60}").0, 200);
     succeed(&server, &["ttl", "purge", "pause"]);
     advance(&server, 600);
-    // The background looks at its promises by itself; how soon is its own business.
+    // The background checks its promises by itself, at a time of its own.
     let mut last = String::new();
     for _ in 0..600 {
         let (code, text) = tool(&server, &["status"]);

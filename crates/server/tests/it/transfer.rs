@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::process::{Server, command};
 use crate::tools::{succeed, tool};
 
-/// Items that lose something wherever a number, a text or an order is not kept.
+/// Items that change if a number, a text or an order is not preserved.
 const ITEMS: [&str; 4] = [
     r#"{"z":9223372036854775807,"id":"1","pk":"a","a":-9223372036854775808,"half":0.1,"neg":-0.0,"big":1e+300}"#,
     r#"{"id":"2","pk":"a","text":"é \u0000 \"\\ 漢字 😀","empty":{},"list":[[],null,true,{"ttl":1}]}"#,
@@ -21,7 +21,7 @@ fn server() -> Server {
     server
 }
 
-/// A server whose container wants no mail address twice in a partition key.
+/// A server whose container has a unique key on the mail address.
 fn strict_server() -> Server {
     let server = Server::start(&["--memory"]);
     server.create_container(
@@ -145,7 +145,7 @@ fn what_is_refused_by_a_hold_is_told_t31() {
     assert!(code == Some(2) && told.contains("case 7"), "{told}");
 }
 
-/// Starts a tool and kills it once its note says that it is in the middle. It may be faster than we are: then it is started
+/// Starts a tool and kills it once its progress file says that it is in the middle. If the tool finishes first, starts it
 /// again.
 fn kill_in_the_middle(server: &Server, arguments: &[&str], note: &Path, is_middle: fn(&str) -> bool) {
     let url = format!("http://{}", server.address);
@@ -165,7 +165,7 @@ fn kill_in_the_middle(server: &Server, arguments: &[&str], note: &Path, is_middl
     panic!("it is always faster than we are");
 }
 
-/// A file of many items, in several pages.
+/// Creates a file of many items, in several pages.
 fn many(directory: &Path, items: usize) -> PathBuf {
     let file = directory.join("many.jsonl");
     let line =
@@ -193,7 +193,7 @@ fn a_killed_transfer_resumes_where_it_was() {
     let export = ["export", "db/c", "--file", text(&out)];
     let again = [&export[..], &["--overwrite"]].concat();
     kill_in_the_middle(&server, &again, &note, |note| note.contains("\"token\""));
-    // What was written behind the note is cut off.
+    // Bytes written after the recorded progress are cut off.
     fs::OpenOptions::new()
         .append(true)
         .open(&out)
