@@ -7,7 +7,7 @@
 //! and its answer as types, whichever protocol carries them), `http` and `direct` (their forms in HTTP and in direct mode), `auth`, `handlers` (one file per
 //! operation), `admin`, `service`.
 //!
-//! The life of a request: `service::listener` accepts and bounds the connection, `service` finds the route
+//! The path of a request: `service::listener` accepts and bounds the connection, `service` finds the route
 //! (`service::routes`, one table), authenticates (`auth`, which hands out the pass without which the engine cannot be
 //! reached, after `auth::grant` if the request came with a resource token), reads the body and runs the handler;
 //! `message::reply` adds what every answer carries, `http::answer` writes it; `service::over_direct` does the same with

@@ -1,5 +1,5 @@
-//! `/_bolide/containers`: everything that holds items, of both APIs, with its figures. `/_bolide/container/{db}/{coll}`: what one
-//! container is defined as, and the making of one from such a definition.
+//! `/_bolide/containers`: everything that holds items, of both APIs, with its figures. `/_bolide/container/{db}/{coll}`:
+//! the definition of one container, and its creation from such a definition.
 
 use document::Value;
 use engine::{Api, ContainerDefinition, Engine, Owner, Throughput};

@@ -1,5 +1,5 @@
 //! `/_bolide/import/{db}/{coll}`: items of a container, one JSON object a line, written as any client writes them: the same
-//! checks, rules, unique keys and holds, and the same charge. What the system owns (`_ts`, `_etag` …) is dropped.
+//! checks, rules, unique keys and holds, and the same charge. System properties (`_ts`, `_etag` …) are dropped.
 //!
 //! A refused line does not stop the others; the answer names each with its reason. Where the enforced throughput is
 //! used up, the answer reports how many lines were processed, and when to retry the rest.
@@ -64,8 +64,8 @@ pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
     Ok(reply(&show(report)))
 }
 
-/// Submits some lines and waits for all of them: writes that wait together share their commits. The first throttled one
-/// is the last that is tried.
+/// Submits some lines and waits for all of them: writes that wait together share their commits. Stops at the first
+/// throttled one.
 async fn write(
     call: &Call,
     container: &Arc<Container>,
@@ -107,7 +107,7 @@ async fn write(
 
 /// The write of one line.
 enum LineWrite {
-    /// There was nothing on it.
+    /// The line is empty.
     Nothing,
     Ended(Result<Outcome, Error>),
     Runs(Pin<Box<Ticket>>),

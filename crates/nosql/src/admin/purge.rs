@@ -11,13 +11,13 @@ use crate::message::reply::Reply;
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, parse_object, text};
 
-/// Items that one step of a purge on demand removes before it looks around.
+/// The number of items that one step of a purge on demand removes.
 const STEP_ITEMS: usize = 1000;
 
 /// Steps after which a purge on demand stops; the background purge continues from there.
 const STEPS: usize = 10_000;
 
-/// Figures in sum, and of every container in which there is or was something to purge.
+/// Returns the figures in sum, and of every container in which there is or was something to purge.
 pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
     let all = call.blocking(|engine| Ok(engine.purge_figures_of_all()?)).await?;
     let engine = call.engine();
@@ -39,7 +39,7 @@ pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
     Ok(reply(&Value::Object(shown)))
 }
 
-/// Figures in sum.
+/// Returns the figures in sum.
 pub(super) fn sum_value(engine: &Engine) -> Result<Value, Error> {
     sum(engine, &engine.purge_figures_of_all()?).map(Value::Object)
 }
@@ -83,7 +83,7 @@ fn pace_value(pace: &PaceStatus) -> Value {
     ])
 }
 
-/// Figures of one container.
+/// Returns the figures of one container.
 pub(super) fn figures_value(engine: &Engine, figures: &PurgeFigures) -> Result<Value, Error> {
     Ok(object([
         member("backlog", tally(figures.backlog)),
@@ -101,7 +101,7 @@ fn age(engine: &Engine, figures: &PurgeFigures) -> Result<Value, Error> {
     Ok(figures.oldest_expiry.map_or(Value::Null, |oldest| number(now.millis_since(oldest) / 1000)))
 }
 
-/// Pause, resume, purge now.
+/// Pauses or resumes the purge, or purges now.
 pub(super) async fn steer(call: &Call) -> Result<Reply, Error> {
     let body = parse_object(&call.body)?;
     let members = || body.as_object().into_iter().flat_map(Object::iter);
@@ -145,7 +145,7 @@ fn place_of(engine: &Engine, place: &[(&str, &Value)]) -> Result<Option<Owner>, 
     }
 }
 
-/// Steps until nothing is due but what an archive does not take; refused when no step would do anything.
+/// Runs steps until nothing is due except items that an archive does not take; refused when no step would do anything.
 fn purge_now(engine: &Engine, owner: Option<&Owner>) -> Result<(), Error> {
     if engine.purge_status().paused {
         return Err(Error::PurgeStopped("it is paused; send {\"paused\": false} first"));
@@ -153,7 +153,7 @@ fn purge_now(engine: &Engine, owner: Option<&Owner>) -> Result<(), Error> {
     if engine.clock_status()?.suspect.is_some() {
         return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
     }
-    // A background attempt that began earlier may fail meanwhile, which says nothing about what can be archived now.
+    // A background attempt that began earlier may fail meanwhile, although items can be archived now.
     for _ in 0..2 {
         engine.retry_archives(owner)?;
         for _ in 0..STEPS {

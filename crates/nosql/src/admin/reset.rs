@@ -1,4 +1,4 @@
-//! `POST /_bolide/reset`: the store is emptied, where that is allowed, and what it starts with is made again.
+//! `POST /_bolide/reset`: empties the store, where that is allowed, and creates its initial data again.
 
 use document::Value;
 

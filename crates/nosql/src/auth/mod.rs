@@ -109,7 +109,7 @@ fn authorization(head: &Head) -> Result<Cow<'_, str>, Error> {
     if !text.contains('%') {
         return Ok(Cow::Borrowed(text));
     }
-    // Into a buffer of its final size: the iterator announces a third of it, and the buffer would grow twice.
+    // Into a buffer of its final size: the iterator's size hint is a third of it, and the buffer would grow twice.
     let mut decoded = Vec::with_capacity(text.len());
     decoded.extend(percent_decode_str(text));
     String::from_utf8(decoded).map(Cow::Owned).map_err(|_| malformed())
@@ -285,8 +285,8 @@ impl Gate {
         }
     }
 
-    /// Checks the credentials of a request for addresses, and returns its tenant. Addresses are no secret among those who
-    /// have access to anything, so any valid credentials suffice; `signed` are the forms in which clients sign it.
+    /// Checks the credentials of a request for addresses, and returns its tenant. Addresses are not secret from any user of
+    /// the account, so any valid credentials suffice; `signed` are the forms in which clients sign it.
     pub(crate) fn admit_to_addresses(&self, head: &Head, signed: &[Signed]) -> Result<Tenant, Error> {
         let now = (self.wall_seconds)();
         let text = authorization(head)?;

@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(opened(&ours, &forged), None, "{forged}");
         }
         assert_eq!(opened(&ours, &format!("{token}{token}")), None);
-        // The account key itself does not sign tokens.
+        // The account key itself signs no tokens.
         let payload = format!("{PERMISSION} 100");
         let mut mac = key("secret").mac();
         mac.update(payload.as_bytes());

@@ -1,7 +1,7 @@
 //! The direct-mode form of an answer.
 //!
-//! Answers have numbers that those of HTTP lack: clients read at a quorum of replicas and compare what each has seen. Both
-//! replicas that they know are this server, so every number is that of its one store, and every answer has it.
+//! Answers have numbers that those of HTTP lack: clients read at a quorum of replicas and compare their numbers. Both
+//! replicas that they know are this server, so every number comes from its one store, and every answer has it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,19 +19,19 @@ const WRITE_QUORUM: u32 = 2;
 /// and read at one of them: more would make the primary ask them for a second one.
 const REPLICAS: u32 = 1;
 
-/// The substatus by which a gateway says that a container was created again, and the one of a replica.
+/// The substatus of a gateway for a container that was created again, and that of a replica.
 const RECREATED_BY_GATEWAY: u64 = 1024;
 const RECREATED: u32 = 1000;
 
 /// Payloads up to this size are copied behind their frame, so that both are sent as one piece.
 const COPIED_BYTES: usize = 4096;
 
-/// What an answer repeats of its request.
+/// The parts of a request that its answer repeats.
 #[derive(Debug, Clone)]
 pub(crate) struct Echo {
     pub(crate) activity_id: ActivityId,
     pub(crate) transport_request_id: Option<u32>,
-    /// The id of what the client does, of which the request is a part.
+    /// The id of the client's operation that the request belongs to.
     pub(crate) correlated_activity_id: Option<ActivityId>,
     /// The method, which decides whether the answer has a payload.
     pub(crate) method: Option<Method>,
@@ -44,8 +44,8 @@ pub(crate) struct Encoded {
     pub(crate) payload: Bytes,
 }
 
-/// Writes an answer. `master_lsn` is the number of what is in no range: the store's. Refusals of requests that were not
-/// authenticated have it as well: those of ranges would tell strangers which containers exist.
+/// Writes an answer. `master_lsn` is the number for resources outside of ranges: the store's. Refusals of unauthenticated
+/// requests have it as well: numbers of ranges would reveal which containers exist.
 pub(crate) fn encode(reply: Reply, echo: &Echo, master_lsn: u64, duration: Duration) -> Encoded {
     let charge = reply.charge();
     let (status, fields, body) = reply.into_parts();
@@ -80,7 +80,7 @@ fn write(status: StatusCode, activity_id: ActivityId, tokens: &AnswerTokens<'_>,
     Encoded { frame: frame.into(), payload: Bytes::new() }
 }
 
-/// Answers in place of an answer with a text that no token can hold, such as a continuation of more than 64 KiB.
+/// Returns the answer that replaces one with a text too long for a token, such as a continuation of more than 64 KiB.
 fn too_long_answer(answer: &Answer<'_>, too_long: &rntbd::TooLong) -> Encoded {
     tracing::error!("an answer does not fit into a frame: {too_long}");
     let tokens = numbers(&answer.tokens);
@@ -152,7 +152,7 @@ fn tokens<'a>(fields: &'a Fields, owner: Option<&'a Cow<'a, str>>, master_lsn: u
             | Field::CacheControl => {}
         }
     }
-    // All that is known is acknowledged, or clients would ask until it is.
+    // Everything is acknowledged, or clients would ask until it is.
     let lsn = Some(lsn as i64);
     AnswerTokens {
         lsn,

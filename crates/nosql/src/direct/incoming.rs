@@ -1,6 +1,6 @@
 //! The frames in the bytes of a connection.
 //!
-//! Nothing is kept of a payload that was refused, and no length is believed: memory grows with the bytes that arrive.
+//! A refused payload is not kept, and no announced length is trusted: memory grows with the bytes that arrive.
 
 use std::io;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use tokio::time::timeout;
 
 use crate::protocol::limits::COUNTED_BYTES;
 
-/// The bytes that are read at once from an authenticated client.
+/// The bytes to read at once from an authenticated client.
 const READ_BYTES: usize = 16 * 1024;
 
 /// The least room for reading.
 const SPARE_BYTES: usize = 1024;
 
-/// The bytes of a connection that were received and not used.
+/// The bytes of a connection that were received and not used yet.
 #[derive(Debug)]
 pub(crate) struct Incoming<R> {
     reader: R,
     /// Counts the bytes.
     front_end: Arc<FrontEnd>,
     bytes: BytesMut,
-    /// The bytes that are read at once.
+    /// The bytes to read at once.
     read_bytes: usize,
-    /// How long nothing may arrive in the middle of a frame or a payload.
+    /// How long a client may pause within a frame or a payload.
     pause: Duration,
 }
 
@@ -47,16 +47,16 @@ pub(crate) enum Ended {
     /// The client has ended the connection between two frames.
     #[error("the client ended it")]
     Finished,
-    /// The connection broke.
+    /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The bytes are no frames.
+    /// The bytes are not frames.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// The rest of a frame or a payload does not arrive, or too slowly.
+    /// The rest of a frame or a payload does not arrive in time.
     #[error("its request did not arrive in time")]
     Late,
-    /// The client does what none does.
+    /// The client does something that no correct client does.
     #[error("{0}")]
     Unexpected(&'static str),
 }
@@ -76,7 +76,8 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         Self { reader, front_end, bytes: BytesMut::new(), read_bytes: SPARE_BYTES, pause }
     }
 
-    /// Reads larger pieces from now on: the client is authenticated. Others are charged for little more than one frame.
+    /// Reads larger pieces from now on: the client is authenticated. An unauthenticated client is charged for little more
+    /// than one frame.
     pub(crate) fn widen(&mut self) {
         self.read_bytes = READ_BYTES;
     }
@@ -99,22 +100,22 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         }
     }
 
-    /// Takes the frame with this head.
+    /// Returns the frame with this head.
     pub(crate) async fn frame(&mut self, head: RequestHead) -> Result<Frame, Ended> {
         let mut frame = self.take(head.frame_bytes).await?;
         let tokens = frame.split_off(HEAD_BYTES);
         Ok(Frame { head, tokens })
     }
 
-    /// Takes the length of a payload, which may be at most `limit`.
+    /// Returns the length of a payload, which may be at most `limit`.
     pub(crate) async fn payload_length(&mut self, limit: usize) -> Result<usize, Ended> {
         let length = self.take(PAYLOAD_LENGTH_BYTES).await?;
         Ok(payload_bytes(&length, limit)?.unwrap_or_default())
     }
 
-    /// Takes that many bytes, when all of them have arrived.
+    /// Returns that many bytes, when all of them have arrived.
     pub(crate) async fn take(&mut self, count: usize) -> Result<Bytes, Ended> {
-        // Of a client that is not authenticated nothing is kept beyond what it is charged for.
+        // Of an unauthenticated client nothing is kept beyond the bytes it is charged for.
         let is_apart = count >= COUNTED_BYTES || self.read_bytes < READ_BYTES;
         if is_apart {
             // Memory for it was granted. Growing with what arrives would take up to twice as much.
@@ -126,7 +127,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         if !is_apart {
             return Ok(self.bytes.split_to(count).freeze());
         }
-        // What follows gets memory of its own, or the connection would keep that of its largest payload.
+        // The bytes behind it get memory of their own, or the connection would keep the memory of its largest payload.
         let rest = BytesMut::from(&self.bytes[count..]);
         let mut whole = std::mem::replace(&mut self.bytes, rest);
         whole.truncate(count);
@@ -146,8 +147,8 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         }
     }
 
-    /// Completes when the client ends the connection. What arrives before is kept; where that is more than is read at once,
-    /// its end does not show.
+    /// Completes when the client ends the connection. Keeps the bytes that arrive before; where they are more than it reads
+    /// at once, it does not notice the end.
     pub(crate) async fn ended(&mut self) -> Ended {
         while self.bytes.len() < self.read_bytes {
             if let Err(ended) = self.more().await {
@@ -157,7 +158,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         std::future::pending().await
     }
 
-    /// Discards what arrives until the connection ends.
+    /// Discards arriving bytes until the connection ends.
     pub(crate) async fn discard(&mut self) {
         loop {
             self.bytes.clear();
@@ -167,12 +168,12 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         }
     }
 
-    /// Waits for more bytes of what has begun.
+    /// Waits for the rest of a frame or payload that has begun.
     async fn rest(&mut self) -> Result<(), Ended> {
         timeout(self.pause, self.more()).await.unwrap_or(Err(Ended::Late))
     }
 
-    /// Waits for more bytes. Nothing is lost if the waiting is given up.
+    /// Waits for more bytes. No byte is lost if the caller stops waiting.
     async fn more(&mut self) -> Result<(), Ended> {
         if self.bytes.capacity() - self.bytes.len() < SPARE_BYTES {
             self.bytes.reserve(self.read_bytes);

@@ -16,7 +16,7 @@ use crate::direct::answer::Encoded;
 use crate::message::unread::Mark;
 use crate::protocol::limits::direct::LINGER;
 
-/// An answer that waits to be sent. What it holds is given back when a flush has sent its last byte.
+/// An answer that waits to be sent. It releases what it holds when a flush has sent its last byte.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) encoded: Encoded,
@@ -24,14 +24,14 @@ pub(crate) struct Pending {
     pub(crate) _held: Option<Held>,
     /// Its mark among the unread answers.
     pub(crate) _mark: Mark,
-    /// The turn of its request.
+    /// The permit of its request.
     pub(crate) _turn: OwnedSemaphorePermit,
 }
 
-/// The answers that wait, and who sends them.
+/// The waiting answers, and the task that sends them.
 ///
-/// Most answers are made by the very task that sends them, which looks here after each request. Waking it then would cost
-/// more than the answer: so only [`Answers::wake`] does, for answers that were made elsewhere.
+/// Most answers are made by the task that sends them, which checks here after each request. Waking it then would cost more
+/// than the answer: so only [`Answers::wake`] does, for answers made in other tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Answers(Mutex<Waiting>);
 
@@ -52,14 +52,14 @@ impl Answers {
         }
     }
 
-    /// Drops the answers that wait and those that follow: nothing sends them any more.
+    /// Drops the waiting answers and those that follow: no task sends them any more.
     pub(crate) fn discard(&self) {
         let mut waiting = self.0.lock();
         waiting.is_discarded = true;
         waiting.list.clear();
     }
 
-    /// Lets the task that sends look here.
+    /// Wakes the task that sends.
     pub(crate) fn wake(&self) {
         let sender = self.0.lock().sender.take();
         if let Some(sender) = sender {
@@ -67,7 +67,7 @@ impl Answers {
         }
     }
 
-    /// Ends the sending when all that waits is sent.
+    /// Ends the sending task when it has sent all waiting answers.
     pub(crate) fn close(&self) {
         self.0.lock().is_closed = true;
         self.wake();
@@ -92,9 +92,9 @@ impl Answers {
     }
 }
 
-/// Where answers go: the bytes of one call are TLS records of their own, sent by a flush.
+/// The destination of answers: the bytes of one call are TLS records of their own, sent by a flush.
 pub(crate) trait Records {
-    /// Takes bytes; none if as much as may be kept waits to be sent.
+    /// Takes bytes; none if the bytes that wait to be sent have reached their limit.
     fn put(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
@@ -114,11 +114,11 @@ impl Records for Writer {
     }
 }
 
-/// Sends answers in the order in which they come, until they are closed; then says goodbye. Those that wait together are sent
-/// together.
+/// Sends answers in the order in which they come, until they are closed; then shuts the connection down. Answers that wait
+/// together are sent together.
 ///
-/// Each answer begins a TLS record. The Java client keeps an answer where it was decrypted and moves what follows it there
-/// over it: of two answers in one record it reads the first one damaged.
+/// Each answer begins a TLS record. The Java client keeps an answer in the buffer where it was decrypted and moves the
+/// bytes behind it over it: of two answers in one record it reads the first one damaged.
 pub(crate) async fn send(
     answers: &Answers,
     writer: &mut impl Records,
@@ -130,7 +130,7 @@ pub(crate) async fn send(
         let Encoded { frame, payload } = &mut next.encoded;
         let mut rest = frame.chain(payload);
         while !put(writer, &mut rest, front_end)? {
-            // All answers before this one are sent then.
+            // Then all answers before this one are sent.
             poll_fn(|context| writer.poll_flush(context)).await?;
             unsent.clear();
             on_sent();
@@ -142,7 +142,7 @@ pub(crate) async fn send(
             on_sent();
         }
     }
-    // Nothing watches this any more.
+    // No other timeout covers this.
     timeout(LINGER, poll_fn(|context| writer.poll_shutdown(context))).await.unwrap_or(Ok(()))
 }
 
@@ -176,14 +176,14 @@ mod tests {
     use super::*;
     use crate::message::unread::Unread;
 
-    /// Takes some bytes until they are sent, and remembers what each record was.
+    /// Takes some bytes until they are flushed, and remembers each record.
     #[derive(Default)]
     struct Recorded {
         records: Vec<Vec<u8>>,
         room: usize,
         unsent: usize,
         flushes: usize,
-        /// The flush that does not come to its end.
+        /// The flush that never completes.
         stuck_at: Option<usize>,
     }
 
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Returns a queue of answers, with the turns that they have and what tells of unread ones.
+    /// Returns a queue of answers, with their permits and the count of unread ones.
     fn waiting(answers: &[(&'static str, &'static str)]) -> (Answers, Arc<Semaphore>, Arc<Unread>) {
         let (queue, unread) = (Answers::default(), Unread::new(Duration::from_mins(1)));
         let turns = Arc::new(Semaphore::new(answers.len()));
@@ -227,7 +227,7 @@ mod tests {
         Registry::default().register("nosql", [])
     }
 
-    /// Or a client that reads would seem to leave the first of many answers unread.
+    /// Otherwise a client that reads would seem to leave the first of many answers unread.
     #[test]
     fn what_an_answer_holds_is_given_back_while_later_ones_wait_for_the_client() {
         let (queue, turns, unread) = waiting(&[("frame-a", ""), ("frame-b", "payload-b"), ("c", "")]);
@@ -264,7 +264,7 @@ mod tests {
                     .collect();
                 assert!(ends.contains(&end), "an answer ends at {end}, the records at {ends:?}");
             }
-            // The last one says goodbye.
+            // The last one shuts the connection down.
             assert_eq!(writer.flushes, all.len().div_ceil(room) + 1, "with room for {room}");
             assert_eq!((turns.available_permits(), unread.waiting_bytes()), (3, 0), "all is given back");
         }

@@ -1,16 +1,16 @@
-//! The payload of a request that is carried out.
+//! The payload of an admitted request.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-/// The payload of a request that is carried out.
+/// The payload of an admitted request.
 pub(crate) enum Payload {
-    /// It is there.
+    /// It has arrived.
     Whole(Bytes),
-    /// It is too large to be kept without asking: it is read when there is memory for it.
+    /// It is too large to keep without a reservation: the connection reads it when there is memory for it.
     Asked {
         bytes: usize,
-        /// Says that there is memory; dropped, that there is none.
+        /// Signals that there is memory; dropped, that there is none.
         ask: oneshot::Sender<()>,
         /// Dropped if the payload does not arrive.
         body: oneshot::Receiver<Bytes>,
@@ -18,7 +18,7 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// Returns a payload to ask for, the answer to its question, and where to give it.
+    /// Returns a payload to ask for, the receiver of the request for it, and the sender of its bytes.
     pub(crate) fn asked(bytes: usize) -> (Payload, oneshot::Receiver<()>, oneshot::Sender<Bytes>) {
         let ((ask, asked), (give, body)) = (oneshot::channel(), oneshot::channel());
         (Payload::Asked { bytes, ask, body }, asked, give)
@@ -31,7 +31,7 @@ impl Payload {
         }
     }
 
-    /// Returns the bytes, for which there is memory now; `None` if they do not arrive.
+    /// Returns the bytes, for which the caller has memory now; `None` if they do not arrive.
     pub(crate) async fn receive(self) -> Option<Bytes> {
         match self {
             Payload::Whole(body) => Some(body),

@@ -11,7 +11,7 @@ use crate::message::options::{Flag, TextOption, TypedOptions};
 use crate::message::request::{Channel, Head, Verb};
 use crate::protocol::error::Error;
 
-/// The bits of the serialization formats that exist. A newer client may support others beside.
+/// The bits of the serialization formats that exist. A newer client may support others as well.
 const FORMAT_BITS: u8 = 0b111;
 
 /// Reads the head of a request on a connection whose context request named this version of the API.
@@ -43,9 +43,9 @@ pub(crate) fn head(
     Ok(Head::of_direct((method, verb), path, options(verb, tokens, version), channel, remaining, range))
 }
 
-/// Returns the options that the tokens stand for. These have no effect in a single store that answers with JSON text, and are
-/// taken: enableScanInQuery, isBatchOrdered, priorityLevel, optimisticDirectExecute, throughputBucket, targetLsn,
-/// targetGlobalCommittedLsn, contentSerializationFormat.
+/// Returns the options that the tokens stand for. These tokens are accepted and have no effect in a single store that
+/// answers with JSON text: enableScanInQuery, isBatchOrdered, priorityLevel, optimisticDirectExecute, throughputBucket,
+/// targetLsn, targetGlobalCommittedLsn, contentSerializationFormat.
 fn options(verb: Verb, tokens: &RequestTokens<'_>, version: Option<&str>) -> TypedOptions {
     let mut options = TypedOptions::default();
     let page_size = tokens.page_size.map(|size| size.to_string());
@@ -81,7 +81,7 @@ fn options(verb: Verb, tokens: &RequestTokens<'_>, version: Option<&str>) -> Typ
         options.text(option, text);
     }
     for (flag, value) in [
-        // A client of direct mode plans its queries itself, and names the range of each request.
+        // A client in direct mode plans its queries itself, and names the range of each request.
         (Flag::CrossPartition, Some(verb == Verb::Query)),
         (Flag::BatchAtomic, tokens.is_batch_atomic),
         (Flag::BatchContinue, tokens.should_batch_continue_on_error),
@@ -94,8 +94,8 @@ fn options(verb: Verb, tokens: &RequestTokens<'_>, version: Option<&str>) -> Typ
     options
 }
 
-/// Returns the range whose address a feed or a query was sent to, unless its partition key says where it belongs. Java
-/// reads the change feed of a range so, with no other token that names it.
+/// Returns the range whose address a feed or a query was sent to, unless its partition key determines the range. Java reads
+/// the change feed of a range in this way, with no other token that names it.
 fn range_of_feed<'a>(verb: Verb, tokens: &RequestTokens<'a>) -> Option<&'a str> {
     let is_feed =
         matches!(verb, Verb::Get | Verb::ChangeFeed | Verb::Query) && tokens.document_name.is_none();

@@ -1,7 +1,7 @@
 //! The target of a request: the verb and the path that its types and names stand for.
 //!
-//! A path is made of names as they are, never by joining and splitting text. Where a frame has no names, a resource id
-//! stands for all of them.
+//! A path is made of unescaped names, never by joining and splitting text. Where a frame has no names, a resource id stands
+//! for all of them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use crate::protocol::error::Error;
 use crate::protocol::limits::PATH_BYTES;
 use crate::protocol::path::ResourcePath;
 
-/// What a request does, and to what.
+/// The operation of a request, and its target.
 pub(crate) struct Target {
     /// The HTTP method, which signatures cover.
     pub(crate) method: Method,
@@ -29,7 +29,7 @@ struct Step {
     resource: ResourceType,
     /// Its segment in paths.
     segment: &'static str,
-    /// The resource that it is in.
+    /// The resource that contains it.
     owner: Option<ResourceType>,
     token: &'static str,
     name: Name,
@@ -72,7 +72,7 @@ fn step(resource: ResourceType) -> Option<&'static Step> {
     STEPS.iter().find(|step| step.resource == resource)
 }
 
-/// Whether an operation is about one resource or about the feed that it is in.
+/// Whether an operation is about one resource or about the feed that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     One,
@@ -97,7 +97,8 @@ impl Target {
     }
 }
 
-/// Returns the meaning of an operation. There is no token for upsert, query or batch: the operation says it.
+/// Returns the meaning of an operation. There is no token for upsert, query or batch: the operation type distinguishes
+/// them.
 fn meaning(operation: OperationType, tokens: &RequestTokens<'_>) -> Result<(Method, Verb, Reach), Error> {
     use Reach::{Feed, One};
     Ok(match operation {
@@ -140,7 +141,7 @@ fn path(step: &Step, reach: Reach, tokens: &RequestTokens<'_>) -> Result<Resourc
     Ok(ResourcePath::of_names(segments))
 }
 
-/// Appends the segments of a resource and of those that it is in, which the names in the tokens say.
+/// Appends the segments of a resource and of those that contain it, by the names in the tokens.
 fn push_names(
     step: &Step,
     reach: Reach,
@@ -169,7 +170,7 @@ fn push_names(
     Ok(())
 }
 
-/// Appends the segments of a resource and of those that it is in, which a resource id includes.
+/// Appends the segments of a resource and of those that contain it, by the parts of a resource id.
 fn push_rid(step: &Step, reach: Reach, rid: &[u8], segments: &mut Vec<String>) -> Result<(), Error> {
     let named = match reach {
         Reach::One => Some(step),

@@ -1,4 +1,4 @@
-//! The requests of a connection that wait, each in a task of its own.
+//! The running requests of a connection that wait, each in a task of its own.
 
 use std::future::Future;
 
@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use crate::message::request::Verb;
 
-/// The tasks of a connection's requests. All end with the connection, and reads when its client is gone.
+/// The tasks of a connection's requests. All end with the connection; reads end as soon as its client has left.
 #[derive(Debug, Default)]
 pub(crate) struct Working {
     reads: JoinSet<()>,
@@ -14,20 +14,21 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    /// Lets a request go on in a task.
+    /// Continues a request in a task.
     pub(crate) fn spawn(&mut self, verb: Verb, work: impl Future<Output = ()> + Send + 'static) {
         let tasks = if verb.is_read() { &mut self.reads } else { &mut self.writes };
         tasks.spawn(work);
     }
 
-    /// Gives back what the tasks that have ended hold.
+    /// Releases the tasks that have ended.
     pub(crate) fn clear_ended(&mut self) {
         for tasks in [&mut self.reads, &mut self.writes] {
             while tasks.try_join_next().is_some() {}
         }
     }
 
-    /// Ends the reads, for which no client waits any more. Writes go on until the connection ends: they may be submitted.
+    /// Ends the reads, for which no client waits any more. Writes continue until the connection ends: they may be
+    /// submitted.
     pub(crate) fn abandon_reads(&mut self) {
         self.reads.abort_all();
     }

@@ -18,7 +18,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     refuse_triggers(call)?;
     let entries = batch::parse(&call.body, container.definition.surface())?;
-    // Writes depend on nothing that the client has seen.
+    // Only reads depend on what the client has seen.
     if entries.iter().flatten().any(|entry| matches!(entry.operation, Operation::Read { .. })) {
         call.check_session(&container)?;
     }
@@ -134,7 +134,7 @@ async fn bulk(
     Ok(reply(container, range, results))
 }
 
-/// Waits for all of these operations and notes what became of them.
+/// Waits for all of these operations and records their results.
 async fn settle<T>(tickets: &mut Vec<(Result<T, Error>, Preference)>, results: &mut Results)
 where
     T: Future<Output = engine::Result<Outcome>>,

@@ -202,7 +202,7 @@ fn scope(head: &Head, container: &Container) -> Result<Scope, Error> {
     let mut key = head.partition_key()?;
     if let Some(none) = key.take_if(|key| key.is_empty()) {
         check_whole(container, &none)?;
-        // A container without a key may have been given items with one since.
+        // Later clients may have added items with a key to a container without one.
         key = Some(none.complete(&container.definition.partition_key).unwrap_or_else(|none| none));
     }
     let mut range = head.effective_range()?;
@@ -228,7 +228,7 @@ impl Drop for SetOnDrop {
     }
 }
 
-/// Refuses a key that does not have all the levels that the container's items have.
+/// Refuses a key that lacks levels which the container's items have.
 pub(crate) fn check_whole(container: &Container, key: &PartitionKey) -> Result<(), Error> {
     let definition = &container.definition.partition_key;
     if key.len() == definition.paths.len() || (key.is_empty() && definition.system_key) {

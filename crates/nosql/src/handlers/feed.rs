@@ -106,7 +106,7 @@ fn id(resource: &Value) -> &str {
     resource.get("id").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns what a page's token is bound to: the list, and what is selected of it.
+/// Returns what a page's token is bound to: the list, and the query over it.
 fn binding(parent: &str, envelope: &str, query: &Query) -> u64 {
     let query = query.resume_fingerprint().to_be_bytes();
     fingerprint(&[parent.as_bytes(), b"/", envelope.as_bytes(), b"/", &query].concat())
@@ -154,7 +154,7 @@ mod tests {
                 assert!(read_token(&changed, ours).is_err(), "{changed}");
             }
         }
-        // Tokens were the id in base64 once.
+        // Earlier tokens were the id in base64.
         assert!(read_token("b25l", ours).is_err());
     }
 }

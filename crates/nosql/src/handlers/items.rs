@@ -58,7 +58,8 @@ pub(crate) async fn countdown(call: &Call, container: &Arc<Container>) -> Result
     Ok(countdown)
 }
 
-/// The form of the answer to one operation. It is read before the operation runs, which may not be refused afterwards.
+/// The form of the answer to one operation. It is read before the operation runs, which can no longer be refused
+/// afterwards.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerForm {
     quota: Quota,

@@ -1,4 +1,4 @@
-//! `POST /docs` that asks for a query's plan.
+//! `POST /docs` that requests a query's plan.
 //!
 //! A client that supports the necessary features gets the same plan as from the service. Where the request reaches one
 //! physical partition (the container has one, or a partition key is named) other clients get a plan that leaves them

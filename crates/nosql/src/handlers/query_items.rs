@@ -31,7 +31,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         seed,
         container: Arc::clone(&container),
     };
-    // Most queries are shorter than the way to another thread.
+    // Most queries take less time than the detour over another thread.
     let brief = call.engine().query_briefly(&container, &question.request(Arc::default()));
     let page = match brief {
         Some(page) => page,
@@ -40,7 +40,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     items::page_reply(call, &container, page)
 }
 
-/// Refuses a query over the change feed: answered as a query it would have rows that did not change, and no position to
+/// Refuses a query over the change feed: as a plain query it would have rows that did not change, and no position to
 /// continue from.
 fn refuse_feed(call: &Call) -> Result<(), Error> {
     if call.head.feed_mode().is_none() {

@@ -31,7 +31,7 @@ pub(crate) fn parse(call: &Call, dialect: &Dialect) -> Result<QueryRequest, Erro
     Ok(QueryRequest { query: query::parse(&text, &parameters, dialect)?, resume_filter })
 }
 
-/// Reads the query of a request. How long the text may be is `query`'s business, whatever form it came in.
+/// Reads the query of a request. The `query` crate limits the length of its text, in both forms.
 pub(crate) fn read(call: &Call) -> Result<Question, Error> {
     if call.head.has_bare_query() {
         let text = std::str::from_utf8(&call.body);

@@ -1,5 +1,5 @@
 //! The quota of a container and how much of it is used, in answers to requests that ask for them. The service sends both
-//! with every answer; here they are counted over all ranges, which other requests need not pay for.
+//! with every answer; here they are counted over all ranges, and other requests do not pay for that.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::protocol::error::Error;
 /// Item and container sizes in kilobytes; -1 is "no limit".
 const QUOTA: &str = "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
 
-/// Whether an answer has the figures.
+/// Whether an answer includes the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quota {
     Wanted,
@@ -28,7 +28,7 @@ impl Quota {
         Ok(if call.head.flag(Flag::QuotaInfo)? { Quota::Wanted } else { Quota::NotWanted })
     }
 
-    /// Adds the figures to an answer. A write has happened whether or not they can be read, so they are left out if not.
+    /// Adds the figures to an answer; leaves them out if they cannot be read, since a write has happened nevertheless.
     pub(crate) async fn add(self, call: &Call, container: &Arc<Container>, reply: Reply) -> Reply {
         match self {
             Quota::Wanted => match usage(call, container).await {
@@ -53,7 +53,7 @@ pub(crate) fn with(reply: Reply, usage: &Usage) -> Reply {
     reply.with(Field::ResourceQuota, QUOTA).with(Field::ResourceUsage, used)
 }
 
-/// Returns how much the container has, exactly (T18).
+/// Returns the usage of the container, exactly (T18).
 pub(crate) async fn usage(call: &Call, container: &Arc<Container>) -> Result<Usage, Error> {
     let handle = Arc::clone(container);
     call.blocking(move |engine| Ok(engine.usage(&handle)?)).await

@@ -105,14 +105,13 @@ impl Page {
     }
 }
 
-/// Returns the position that an earlier answer had as its etag, or `*`.
+/// Returns the position in the request: the etag of an earlier answer, or `*`.
 fn position(call: &Call) -> Option<&str> {
     let position = call.head.if_none_match().filter(|position| !position.is_empty());
     position.map(|position| position.trim_matches('"'))
 }
 
-/// Returns where the client wants to begin. A position takes precedence over a time, which clients keep sending with
-/// it.
+/// Returns where the feed begins. A position takes precedence over a time, which clients keep sending beside it.
 fn start(call: &Call) -> Result<FeedStart, Error> {
     match (position(call), call.head.text(TextOption::IfModifiedSince)) {
         (Some("*"), _) => Ok(FeedStart::Now),
@@ -124,7 +123,7 @@ fn start(call: &Call) -> Result<FeedStart, Error> {
     }
 }
 
-/// Returns where to begin in the feed of all versions: it has no beginning, and as in the service no time to begin at.
+/// Returns where the feed of all versions begins: as in the service, neither at its beginning nor at a time.
 fn history_from(call: &Call) -> Result<HistoryFrom, Error> {
     match position(call) {
         Some("*") => Ok(HistoryFrom::Now),

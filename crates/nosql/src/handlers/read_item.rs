@@ -1,4 +1,5 @@
-//! `GET /docs/{id}`: a point read, done on the spot. Where it restarts a countdown (T33), the reply waits for that.
+//! `GET /docs/{id}`: a point read, on the runtime's own thread. Where it restarts a countdown (T33), the reply waits for
+//! that.
 
 use crate::handlers::call::Call;
 use crate::handlers::items::{self, AnswerForm};

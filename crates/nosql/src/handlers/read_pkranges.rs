@@ -1,7 +1,7 @@
 //! `GET /pkranges`: the physical partitions.
 //!
-//! Python and Rust read this feed again and again until they see 304 for the etag that it carries, so the etag
-//! changes only when the ranges do.
+//! Python and Rust read this feed again and again until they get 304 for its etag, so the etag changes only when the ranges
+//! do.
 
 use hyper::StatusCode;
 

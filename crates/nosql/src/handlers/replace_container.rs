@@ -1,4 +1,4 @@
-//! `PUT /dbs/{db}/colls/{coll}`: a whole new definition; what it leaves out is reset.
+//! `PUT /dbs/{db}/colls/{coll}`: a whole new definition; settings that it omits are reset.
 
 use engine::{Charge, Engine};
 use hyper::StatusCode;

@@ -32,7 +32,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     Ok(throughput::offer_reply(&offer, Charge::CATALOG_WRITE))
 }
 
-/// Refuses the body of another offer: the client that sent it has mixed up two of them.
+/// Refuses the body of another offer: its client has mixed up two of them.
 fn check_rid(body: &Value, offer: &Offer) -> Result<(), Error> {
     let given = body.get("_rid").filter(|given| !given.is_null());
     let rid = offer.rid.to_string();

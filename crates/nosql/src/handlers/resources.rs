@@ -5,7 +5,7 @@ use engine::{Container, Database, Partition, Usage};
 
 use crate::protocol::json::{member, object, text};
 
-/// `GET /dbs/x`.
+/// Returns a database, as in `GET /dbs/x`.
 pub(crate) fn database(database: &Database) -> Value {
     object([
         member("id", text(&database.name)),
@@ -18,7 +18,7 @@ pub(crate) fn database(database: &Database) -> Value {
     ])
 }
 
-/// `GET /dbs/x/colls/y`.
+/// Returns a container, as in `GET /dbs/x/colls/y`.
 pub(crate) fn container(container: &Container) -> Value {
     let mut value = container.definition.to_value();
     if let Some(members) = value.as_object_mut() {
@@ -64,7 +64,7 @@ pub(crate) fn range(container: &Container, partition: &Partition, etag: &str) ->
     ])
 }
 
-/// Sizes on the wire are kilobytes, begun ones counted.
+/// Returns a size in kilobytes, the unit on the wire, rounded up.
 pub(crate) fn kilobytes(bytes: u64) -> u64 {
     bytes.div_ceil(1024)
 }

@@ -124,7 +124,7 @@ impl Subresources {
     }
 }
 
-/// Refuses a write that names triggers: ignoring them would store something else than the client meant.
+/// Refuses a write that names triggers: ignoring them would store something different from what the client meant.
 pub(crate) fn refuse_triggers(call: &Call) -> Result<(), Error> {
     for trigger in [TextOption::PreTrigger, TextOption::PostTrigger] {
         if call.head.text(trigger).is_some_and(|text| !text.trim().is_empty()) {

@@ -24,8 +24,8 @@ const FIRST_BYTES: usize = 24;
 pub(crate) struct UnauthenticatedReader {
     peer: Arc<Peer>,
     unread: Arc<Unread>,
-    /// Set whenever the connection is polled, which reads before it begins each request: so there is one read for each time, and
-    /// what was read is begun, and counted, before the next.
+    /// Set whenever the connection is polled, which happens before it begins each request: so there is one read for each
+    /// poll, and the requests in it are begun, and counted, before the next read.
     may_read: Arc<AtomicBool>,
     /// Set while answers wait for the peer.
     pause: Option<Pin<Box<Sleep>>>,
@@ -82,15 +82,15 @@ pub(crate) struct WatchedSocket {
     stream: Stream,
     /// Set until a request is authenticated.
     pub(crate) unauthenticated: Option<UnauthenticatedReader>,
-    /// Counts what comes and goes.
+    /// Counts the bytes in both directions.
     front_end: Arc<FrontEnd>,
     deadline: Option<Pin<Box<Sleep>>>,
     seen: usize,
     pub(crate) framing: Framing,
     write_pause: Duration,
-    /// Set while the client does not read what waits for it.
+    /// Set while the client does not read the bytes that wait for it.
     write_deadline: Option<Pin<Box<Sleep>>>,
-    /// The bytes it has read since then.
+    /// The bytes that it has read since then.
     taken: usize,
     /// The waker to call when the client has read that, to read more of an unauthenticated connection.
     reader: Option<Waker>,

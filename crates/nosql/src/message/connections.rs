@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use telemetry::{Kind, MetricsSource, Page, Registry};
 
-/// The protocols' names for their front ends, as the registry has them.
+/// The name of this front end in the registry.
 pub(crate) const API: &str = "nosql";
 const MONGO_API: &str = "mongodb";
 
 /// How many connections are open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenConnections {
-    /// Of the NoSQL API by HTTP, or by a protocol that is not known yet.
+    /// The number of the NoSQL API by HTTP, or by a protocol that is not known yet.
     pub http: u64,
-    /// Of the NoSQL API in direct mode.
+    /// The number of the NoSQL API in direct mode.
     pub direct: u64,
-    /// Of the MongoDB API.
+    /// The number of the MongoDB API.
     pub mongodb: u64,
 }
 

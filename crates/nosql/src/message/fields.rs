@@ -1,5 +1,5 @@
-//! What an answer says beside its status and body: the table of its fields, with the headers that carry each in HTTP.
-//! `direct/` carries the same fields as tokens.
+//! The fields of an answer beside its status and body: one table, with the headers that carry each in HTTP. `direct/`
+//! carries the same fields as tokens.
 
 use std::fmt::{Display, Write as _};
 
@@ -42,7 +42,7 @@ fields! {
     IndexUtilization => [headers::INDEX_UTILIZATION];
     TtlRemaining => [headers::TTL_REMAINING];
 
-    // Where the answer comes from. There is one replica: what it has is acknowledged and committed everywhere.
+    // The origin of the answer. There is one replica: everything it has is acknowledged and committed everywhere.
     SessionToken => [headers::SESSION_TOKEN];
     RangeId => [headers::RANGE_ID];
     OwnerPath => [headers::ALT_CONTENT_PATH];
@@ -96,7 +96,7 @@ impl FieldValue {
     }
 }
 
-/// The fields of an answer in the making. Their text lies in one piece of memory: an answer has some twelve.
+/// The fields of an answer under construction. Their text is in one piece of memory: an answer has some twelve.
 #[derive(Debug)]
 pub(crate) struct Fields {
     list: Vec<(Field, FieldValue)>,

@@ -1,7 +1,8 @@
-//! What a request says of its own form: the version of the protocol, the encodings that it has and accepts, the length
-//! of tokens that it can take.
+//! The form of a request: the version of the protocol, the encodings that it uses and accepts, the length of tokens that it
+//! can take.
 //!
-//! All of it is checked, although little of it changes an answer: a client that asks for what is not there is told so.
+//! All of it is checked, although little of it changes an answer: a client that asks for something unsupported gets an
+//! error.
 
 use crate::message::options::{TextOption, bad_option};
 use crate::message::request::Head;
@@ -39,7 +40,7 @@ impl Head {
         {
             return Err(bad_option(TextOption::SerializationFormat, text, &FORMATS.join(", ")));
         }
-        // A newer client may support others beside.
+        // A newer client may support others as well.
         if let Some(text) = self.text(TextOption::SupportedFormats)
             && formats(text).next().is_some()
             && !formats(text).any(is_known)
@@ -50,7 +51,7 @@ impl Head {
         Ok(())
     }
 
-    /// Returns whether the client is of a version in which containers may have no partition key.
+    /// Returns whether the client's version allows containers without a partition key.
     pub(crate) fn may_omit_partition_key(&self) -> bool {
         self.text(TextOption::ApiVersion).is_some_and(|version| version.trim() < KEYED_VERSION)
     }

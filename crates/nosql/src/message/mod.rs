@@ -1,5 +1,5 @@
-//! A request and its answer as types, whichever protocol carries them: what was asked, what is answered, and the memory
-//! both take. The codecs are in `http/` and `direct/`.
+//! A request and its answer as types, whichever protocol carries them, and the memory that both take. The codecs are in
+//! `http/` and `direct/`.
 
 pub(crate) mod body;
 pub(crate) mod connections;

@@ -1,8 +1,8 @@
-//! What a request says beside its verb, its path and its body: the table of options, with the header that carries each
-//! in HTTP. Direct mode carries them as tokens, which its codec types ([`TypedOptions`]).
+//! The options of a request beside its verb, its path and its body: one table, with the header that carries each in HTTP.
+//! Direct mode carries them as tokens, which its codec types ([`TypedOptions`]).
 //!
-//! Header text is untrusted and clients disagree about spelling (`True`, `true`), so an option is parsed where it is
-//! asked for. One that is known and means nothing is refused; unknown headers are ignored, as the service does.
+//! Header text is untrusted and clients disagree about spelling (`True`, `true`), so an option is parsed when it is used. A
+//! known option without a valid value is refused; unknown headers are ignored, as the service does.
 
 use hyper::HeaderMap;
 use hyper::header::{
@@ -93,7 +93,7 @@ options! {
     QuotaInfo => headers::QUOTA_INFO;
 }
 
-/// The options of a request, as they came.
+/// The options of a request, as received.
 #[derive(Debug)]
 pub(crate) enum Options {
     /// In HTTP.
@@ -162,18 +162,18 @@ impl Options {
     }
 }
 
-/// Returns whether a header carries an option, so that its text matters.
+/// Returns whether a header carries an option, so that its text must be valid.
 pub(crate) fn is_known(name: &HeaderName) -> bool {
     let standard = [CONTENT_TYPE, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH];
     headers::is_known(name) || standard.contains(name)
 }
 
-/// Returns the error for an option with a value that means nothing.
+/// Returns the error for an option with an invalid value.
 pub(crate) fn bad_option(option: TextOption, text: &str, expected: &str) -> Error {
     bad_value(&option.header(), text, expected)
 }
 
-/// Returns the error for a header with a value that means nothing.
+/// Returns the error for a header with an invalid value.
 pub(crate) fn bad_value(name: &HeaderName, text: &str, expected: &str) -> Error {
     let shown: String = text.chars().take(100).collect();
     Error::BadRequest(format!(

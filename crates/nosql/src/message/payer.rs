@@ -23,13 +23,13 @@ pub(crate) struct Payer {
     charge: Charge,
 }
 
-/// What was charged for the answer before it was sent.
+/// The charge for the answer before it is sent.
 #[derive(Debug)]
 enum Charge {
-    /// It is charged when it is sent.
+    /// None yet: it is charged when it is sent.
     Open,
     Held(Held),
-    /// It passes without.
+    /// None: it is sent without a charge.
     Waived,
 }
 
@@ -72,7 +72,7 @@ impl Payer {
         held
     }
 
-    /// Charges the bytes of the answer, unless that was done before it was made.
+    /// Charges the bytes of the answer, unless they were reserved before it was made.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<Option<Held>, CutOff> {
         let peer = match (std::mem::replace(&mut self.charge, Charge::Open), &self.peer) {
             (Charge::Held(held), _) => return Ok(Some(held)),
@@ -91,7 +91,7 @@ impl Payer {
     }
 
     /// Returns whether an answer of that size needs no memory: an authenticated client with few unread answers always gets
-    /// small ones, so that it learns why it is refused.
+    /// small ones, so that it learns the reason of a refusal.
     fn passes(&self, bytes: usize) -> bool {
         let waiting = self.unread.as_ref().map_or(0, |unread| unread.waiting_bytes());
         let is_known = self.peer.as_ref().is_some_and(|peer| peer.tenant().is_some());

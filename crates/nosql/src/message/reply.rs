@@ -178,7 +178,7 @@ impl Reply {
         self.status
     }
 
-    /// Returns what a codec writes: the status, the fields and the body.
+    /// Returns the parts that a codec writes: the status, the fields and the body.
     pub(crate) fn into_parts(self) -> (StatusCode, Fields, Body) {
         (self.status, self.fields, self.body)
     }

@@ -75,7 +75,7 @@ pub(crate) struct Head {
     options: Options,
 }
 
-/// What only one of the protocols says.
+/// The parts of a request that only one of the protocols has.
 #[derive(Debug)]
 enum Carrier {
     Http { uri: Uri, version: Version },
@@ -141,7 +141,7 @@ impl Head {
         }
     }
 
-    /// Returns the version of HTTP whose framing the answer has; answers of direct mode are multiplexed like those of
+    /// Returns the version of HTTP whose framing the answer has; answers in direct mode are multiplexed like those of
     /// HTTP/2.
     pub(crate) fn version(&self) -> Version {
         match self.carrier {
@@ -315,7 +315,7 @@ impl Head {
     fn max_items(&self) -> Result<usize, Error> {
         let Some(text) = self.text(TextOption::MaxItemCount) else { return Ok(PAGE_ITEMS_DEFAULT) };
         match text.trim().parse::<i64>() {
-            // The Java client asks for pages of 0 rows where the query's own TOP is 0.
+            // The Java client requests pages of 0 rows where the query's own TOP is 0.
             Ok(-1 | 0) => Ok(PAGE_ITEMS_DEFAULT),
             Ok(count) if count > 0 => {
                 Ok(usize::try_from(count).unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX))

@@ -84,7 +84,7 @@ pub(crate) fn from_offer(
     }
 }
 
-/// Returns the performance level in an offer's body, if it says one.
+/// Returns the performance level in an offer's body, if it has one.
 pub(crate) fn level(offer: &Value) -> Result<Option<PerformanceLevel>, Error> {
     let Some(given) = offer.get("offerType").filter(|given| !given.is_null()) else { return Ok(None) };
     match given.as_str().and_then(PerformanceLevel::from_name) {
@@ -213,7 +213,7 @@ mod tests {
             (settings, auto, Migration::None, Some(Throughput::autoscale(7000))),
             (settings, manual, Migration::None, None),
             (figure, auto, Migration::None, None),
-            // A client that writes its value into the offer it has read, and leaves the rest.
+            // A client that changes its value in the offer that it has read, and leaves the rest.
             (same, auto, Migration::None, None),
             (figure, manual, Migration::ToAutoscale, Some(Throughput::autoscale(1000))),
             (settings, manual, Migration::ToAutoscale, Some(Throughput::autoscale(7000))),

@@ -38,7 +38,7 @@ struct Answers {
     waiting: BTreeMap<u64, Waiting>,
     /// Whether an answer began to wait since the watch last looked.
     has_new: bool,
-    /// Whether the watch will look again without being told of an answer.
+    /// Whether the watch will look again without a notification.
     is_watched: bool,
     /// Requests in progress and answers not sent completely.
     busy: usize,
@@ -154,10 +154,11 @@ impl Unread {
         }
     }
 
-    /// Returns when to look for a late answer again; `None`: when told that one waits.
+    /// Returns when to look for a late answer again; `None`: at the next notification.
     ///
-    /// Most answers are read at once, and telling of each would cost more than sending it does. Each has at least one step
-    /// of time, so a look after each step, and at the first deadline if that comes before, sees every late answer in time.
+    /// Clients read most answers at once, and a notification of each would cost more than sending it. Each answer has at
+    /// least one step of time, so a look after each step, and at the first deadline if that comes before, sees every late
+    /// answer in time.
     fn next_look(&self) -> Option<Instant> {
         let mut answers = self.answers.lock();
         let had_new = std::mem::take(&mut answers.has_new);

@@ -53,7 +53,7 @@ fn guid(number: u128) -> String {
     text
 }
 
-/// The finishing step of splitmix64: neighbours in, unlike numbers out.
+/// Mixes the bits of a number, as splitmix64 does: neighbours give unlike results.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

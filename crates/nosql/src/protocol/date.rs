@@ -14,12 +14,12 @@ const SECONDS_PER_DAY: u64 = 86_400;
 const KEPT_BYTES: usize = 32;
 
 thread_local! {
-    /// The last date that was parsed, and what it is.
+    /// The last text that was parsed, and its date.
     static LAST: RefCell<(String, u64)> = const { RefCell::new((String::new(), 0)) };
 }
 
-/// Does what [`parse`] does, and at once for the text that this thread parsed last: most requests of one second have the
-/// same date.
+/// Parses as [`parse`] does, but returns the last result of this thread for the same text: most requests of one second have
+/// the same date.
 pub(crate) fn parse_again(text: &str) -> Option<u64> {
     LAST.with_borrow_mut(|(last, seconds)| {
         if text != last || text.is_empty() {
@@ -34,7 +34,7 @@ pub(crate) fn parse_again(text: &str) -> Option<u64> {
     })
 }
 
-/// Unix seconds of an RFC 1123 date, any letter case; `None` if it is not one or lies before 1970.
+/// Returns the Unix seconds of an RFC 1123 date, in any letter case; `None` if it is not one or lies before 1970.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let (weekday, rest) = text.trim().split_once(',')?;
     let rest = rest.strip_prefix(' ')?;

@@ -49,7 +49,7 @@ pub(crate) enum Error {
         "the query took longer than {0} seconds, which is all that this server gives one page ('max-query-time')"
     )]
     QueryTimeout(u64),
-    /// The time that the client gives the request has passed. Nothing was changed.
+    /// The client's own deadline has passed. Nothing was changed.
     #[error("the time that the client gives this request passed before there was an answer")]
     ClientTimeout,
     /// The connection broke while the body was arriving.

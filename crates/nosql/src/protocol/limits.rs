@@ -9,11 +9,11 @@ use std::time::Duration;
 /// The largest request body: an item, a batch or a query. The same as the service's.
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 
-/// What the body of a batch or bulk request may have beyond [`BODY_BYTES`], as in the service: the .NET client fills bulk
-/// bodies up to 2,202,010 bytes.
+/// How much larger than [`BODY_BYTES`] the body of a batch or bulk request may be, as in the service: the .NET client fills
+/// bulk bodies up to 2,202,010 bytes.
 pub const BATCH_FRAMING_BYTES: usize = 2_202_010 - BODY_BYTES;
 
-/// The largest body of an import or of a command through the admin API: a document of 16 MiB, and what is around it.
+/// The largest body of an import or of a command through the admin API: a document of 16 MiB, and the bytes around it.
 pub const PAGE_BODY_BYTES: usize = 20 * 1024 * 1024;
 
 /// Lines of an import's page.
@@ -22,7 +22,7 @@ pub const IMPORT_LINES: usize = 100_000;
 /// Lines of an import that wait for their commits together.
 pub const IMPORT_IN_FLIGHT: usize = 256;
 
-/// About how large a page of an export is, unless it is asked for otherwise,
+/// The approximate size of an export's page by default,
 pub const EXPORT_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 
 /// and at most, unless a single item is larger.
@@ -34,8 +34,8 @@ pub const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
 /// How much of a too large body is read and discarded, so that the client receives 413 and not a reset.
 pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bodies of this size and larger are counted among the bytes that are held; smaller ones of HTTP/1.1 are bounded by the
-/// number of connections.
+/// Bodies of this size and larger are counted among the bytes held; the number of connections bounds the smaller ones of
+/// HTTP/1.1.
 pub const COUNTED_BYTES: usize = 16 * 1024;
 
 /// The charge for an HTTP/2 answer in addition to its bytes: it keeps a stream until its client has read it. Measured
@@ -45,8 +45,8 @@ pub const STREAM_BYTES: usize = 5 * 1024;
 /// The charge for a request in progress on an unauthenticated connection.
 pub const REQUEST_BYTES: usize = 8 * 1024;
 
-/// Requests of one HTTP/2 connection that are worked on, or whose answers are not gone yet, as long as nothing on it was
-/// authenticated. Further ones wait in the peer's buffers.
+/// The largest number of requests in progress, or with answers not sent yet, on an HTTP/2 connection without an
+/// authenticated request. Further ones wait in the peer's buffers.
 pub const UNAUTHENTICATED_REQUESTS: usize = 8;
 
 /// How much is read at once from an unauthenticated connection: some small requests, all counted before the next piece
@@ -71,48 +71,48 @@ const _: () = {
     );
 };
 
-/// What applies to connections in direct mode alone.
+/// The limits of connections in direct mode alone.
 pub(crate) mod direct {
     use std::time::Duration;
 
     /// The largest frame: a head and its tokens.
     pub(crate) const FRAME_BYTES: usize = 64 * 1024;
 
-    /// The largest frame until a request on the connection was authenticated. Until then there is one at a time.
+    /// The largest frame until a request on the connection is authenticated. Until then there is one at a time.
     pub(crate) const UNAUTHENTICATED_FRAME_BYTES: usize = 16 * 1024;
 
-    /// How many requests of a connection may be refused before one was authenticated,
+    /// How many requests of a connection may be refused before one is authenticated,
     pub(crate) const UNAUTHENTICATED_REFUSALS: u32 = 16;
 
     /// and how long that may take.
     pub(crate) const UNAUTHENTICATED_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Requests of one connection that are carried out, or whose answers are not sent; further ones are not read.
+    /// The largest number of a connection's requests in progress, or with answers not sent yet; further ones are not read.
     pub(crate) const REQUESTS_IN_FLIGHT: u32 = 64;
 
     /// How long a large payload waits for memory. The frames behind it wait as long, so it is refused sooner than a body of
-    /// HTTP, for which no other request waits.
+    /// HTTP, which delays no other request.
     pub(crate) const PAYLOAD_WAIT: Duration = Duration::from_millis(250);
 
-    /// Bytes of answers of one connection that its client has not read, beyond which no request is read.
+    /// The unread bytes of a connection's answers beyond which no request is read.
     pub(crate) const UNREAD_BYTES: usize = 8 * 1024 * 1024;
 
-    /// How long nothing arrives on a connection before a server that stops closes it.
+    /// How long a connection must be silent before a stopping server closes it.
     pub(crate) const QUIET: Duration = Duration::from_millis(500);
 
-    /// How long a connection that the server closes is read on, so that its client receives the last answers, and how long it
-    /// may take to be closed.
+    /// How long the server keeps reading a connection that it closes, so that its client receives the last answers, and how
+    /// long closing it may take.
     pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
-    /// How long a connection is idle before its client is probed, and how often it then is: clients keep connections for
-    /// ever, and only a dead one is closed.
+    /// The idle time of a connection after which its client is probed, and the interval of the probes: clients keep
+    /// connections for ever, and the server closes one only if its client has vanished.
     pub(crate) const KEEP_ALIVE: (Duration, Duration) = (Duration::from_mins(1), Duration::from_secs(10));
 }
 
-/// Pages of figures that are made at once; further requests wait.
+/// How many pages of metrics are made at once; further requests wait.
 pub const METRICS_PAGES: usize = 2;
 
-/// Requests that wait for a page of figures; one more is refused.
+/// How many requests may wait for a page of metrics; one more is refused.
 pub const METRICS_WAITING: usize = 64;
 
 /// The largest error message to unauthenticated clients: no more of their request is echoed.
@@ -139,12 +139,12 @@ pub const ACTIVITY_BYTES: usize = 64;
 /// Session tokens in one request header, comma separated.
 pub const SESSION_TOKENS: usize = 256;
 
-/// Resource bodies in the answer to a bulk request, together; the service's page has the same size. A read past it
-/// answers 413 with substatus 3402 and may be asked again alone; a write past it, which has happened, keeps its
-/// status and goes without its body.
+/// The size of all resource bodies in the answer to a bulk request; the service's page has the same size. A read beyond it
+/// is answered with 413 and substatus 3402, and the client may repeat it alone; a write beyond it, which has happened,
+/// keeps its status and has no body.
 pub const BULK_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Reads and patches of a bulk request under way at once: what they bring may be far larger than the request.
+/// Reads and patches of a bulk request in progress at once: their results may be far larger than the request.
 pub const BULK_IN_FLIGHT: usize = 16;
 
 /// Query parameters in one request.

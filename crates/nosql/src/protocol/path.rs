@@ -50,7 +50,7 @@ impl ResourcePath {
         Self::split(raw, decode)
     }
 
-    /// Returns a path of names that came as such: nothing in them is escaped, and a slash would be part of a name.
+    /// Returns a path of names that are not escaped: a slash would be part of a name.
     pub(crate) fn of_names(segments: Vec<String>) -> Self {
         Self(segments)
     }
@@ -102,7 +102,7 @@ impl ResourcePath {
     }
 }
 
-/// Resource type and link as they stand in the string to sign.
+/// Resource type and link of the string to sign.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Signed {
     pub(crate) kind: String,
@@ -199,7 +199,7 @@ mod tests {
             ("/dbs/d/colls/c/docs/a?b%20c?d=%3F", 6, "a?b c?d=?"),
             ("/dbs/d/colls/c/docs/a%3Fb", 6, "a?b"),
             ("/dbs/d/colls/c/docs?a=b", 5, "docs"),
-            // No id has a slash, so these have a query.
+            // No id has a slash, so these have query parameters.
             ("/dbs/d/colls/c/docs/a?x=b/c", 6, "a"),
             ("/dbs/d?/colls", 2, "d"),
             ("/_bolide/export?container=c", 2, "export"),

@@ -1,4 +1,4 @@
-//! Session tokens: what a client has seen, per partition key range.
+//! Session tokens: the LSNs that a client has seen, by partition key range.
 //!
 //! The server sends `<range>:-1#<lsn>`, the one form that all SDKs read and merge: one range, and an LSN of this range,
 //! since each counts its own commits. Clients split a token at the first `:`, so it cannot name several ranges: an

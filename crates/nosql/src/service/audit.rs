@@ -121,7 +121,7 @@ fn settings(area: &[String; 2], body: &Object) -> Object {
     }
 }
 
-/// Returns the throughput in an offer, and what has it.
+/// Returns the throughput in an offer, and the resource that has it.
 fn offer(body: &Object) -> Object {
     let content = body.get("content").and_then(Value::as_object);
     let autoscale = content.map(|content| inside(content, "offerAutopilotSettings", ["maxThroughput"]));

@@ -1,8 +1,9 @@
-//! Direct mode as a whole: its settings, and the addresses that clients ask for by HTTP.
+//! Direct mode as a whole: its settings, and the addresses that clients request by HTTP.
 //!
-//! A client of direct mode asks where the replicas of a partition are, and speaks to these. Both that it is told are this
-//! server, on the port of the question: with one alone, clients at strong consistency would ask again for each read. The path
-//! of an address begins with the range, because requests repeat the path and Java names the range in no other way.
+//! A client in direct mode asks for the addresses of a partition's replicas, and sends its requests there. Both addresses
+//! that it gets are this server, on the port of the request: with one alone, clients at strong consistency would ask again
+//! for each read. The path of an address begins with the range, because requests repeat the path and Java names the range
+//! in no other way.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use crate::service::trust::{Asking, Reason, Trust};
 pub struct DirectSettings {
     /// Whether addresses are refused, so that clients must use the gateway mode.
     pub is_off: bool,
-    /// Host and port under which clients reach the server; else those of their own request.
+    /// Host and port under which clients reach the server; otherwise those of their own request.
     pub public_address: Option<String>,
 }
 
@@ -42,8 +43,8 @@ pub(crate) struct DirectMode {
 /// The id of the range that stands for databases and containers.
 const MASTER: &str = "M";
 
-/// How the clients' own setting reads, for the messages below: the .NET client shows them to its user word for word,
-/// where a "not found" would be taken for an empty account.
+/// The clients' own setting, for the messages below: the .NET client shows them to its user word for word, who would take a
+/// "not found" for an empty account.
 macro_rules! use_the_gateway {
     ($why:literal) => {
         concat!(
@@ -120,7 +121,7 @@ impl DirectMode {
     }
 }
 
-/// What a client asks: the addresses of the master partition, or of ranges of a container.
+/// The question of a client: the addresses of the master partition, or of ranges of a container.
 #[derive(Debug, PartialEq, Eq)]
 struct Question {
     /// Database and container as the client names them; `None` for the master partition.
@@ -130,7 +131,7 @@ struct Question {
 }
 
 impl Question {
-    /// Parses the query of the request. Clients order its parameters as they like.
+    /// Parses the query of the request. Its parameters have any order.
     fn parse(query: &str) -> Result<Question, Error> {
         let decoded = |text| percent_decode_str(text).decode_utf8_lossy();
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -159,7 +160,7 @@ impl Question {
         Ok(Question { container, ranges })
     }
 
-    /// Returns the container that is asked for, if it exists. Clients name it by its resource id, as a rule.
+    /// Returns the container in question, if it exists. Clients mostly name it by its resource id.
     fn container(&self, gate: &Gate) -> Option<Arc<Container>> {
         let (database, name) = self.container.as_ref()?;
         let engine = gate.engine();
@@ -168,7 +169,8 @@ impl Question {
         by_rid().or_else(by_name)
     }
 
-    /// Returns what clients sign: the type of the documents and the bare resource id, or the names of the container.
+    /// Returns the forms that clients sign: the type of the documents and the bare resource id, or the names of the
+    /// container.
     fn signed(&self, found: Option<&Container>) -> Vec<Signed> {
         let Some((database, name)) = &self.container else {
             return vec![Signed { kind: "dbs".to_owned(), link: String::new(), rid: None }];
@@ -179,7 +181,7 @@ impl Question {
         given.into_iter().chain(named).collect()
     }
 
-    /// Returns the ids of the ranges that are asked for; those that do not exist are left out.
+    /// Returns the ids of the ranges in question; those that do not exist are left out.
     fn ranges(&self, container: Option<&Container>) -> Result<Vec<String>, Error> {
         let Some((_, name)) = &self.container else { return Ok(vec![MASTER.to_owned()]) };
         let missing = || engine::Error::NotFound { what: format!("container '{name}'") };
@@ -190,7 +192,7 @@ impl Question {
     }
 }
 
-/// The answer. Two of its names are misspelled in the protocol.
+/// Returns the answer. Two of its names are misspelled in the protocol.
 fn document(host: &str, ranges: &[String]) -> Value {
     let replicas = |range: &String| {
         [("1p", true), ("2s", false)].map(|(replica, is_primary)| {

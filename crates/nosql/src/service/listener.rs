@@ -32,7 +32,7 @@ use crate::protocol::limits::{
 };
 use crate::service::{Service, over_direct};
 
-/// The bytes that tell HTTP and direct mode apart.
+/// The bytes that distinguish HTTP from direct mode.
 const FIRST_BYTES: usize = 4;
 
 /// Serves until `shutdown` ends, then lets requests in flight finish and returns.
@@ -89,7 +89,7 @@ async fn connection(
     };
     let channel = Channel { peer, secure: stream.is_secure() };
     match (protocol, stream) {
-        // On the heap: connections of HTTP need no room for it.
+        // On the heap: connections of HTTP need no memory for it.
         (Protocol::Rntbd, Stream::Tls(stream)) => {
             Box::pin(over_direct::serve(*stream, channel, service, standing, stopped)).await;
         }
@@ -183,7 +183,7 @@ async fn open(
             return Ok((stream, Protocol::Http));
         }
         let first = stream.first_bytes::<FIRST_BYTES>().await;
-        // Whether it says goodbye or not makes no difference.
+        // A clean end makes no difference.
         if first.as_ref().map_or(true, Vec::is_empty) {
             service.direct().trust.ended_silently(address);
         }

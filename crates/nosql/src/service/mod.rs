@@ -62,7 +62,7 @@ pub struct Service {
     traffic: Arc<Traffic>,
     admission: Arc<Admission>,
     names: AllowedHosts,
-    /// Permits to have a page of figures made, which needs no key,
+    /// Permits to make a page of metrics, which needs no key,
     figures: Semaphore,
     /// and to wait for one.
     figures_waiting: Semaphore,
@@ -139,7 +139,7 @@ impl Service {
         self
     }
 
-    /// Sets how direct mode is served. It is on, unless this says otherwise.
+    /// Sets the settings of direct mode. It is on by default.
     #[must_use]
     pub fn with_direct(self, settings: DirectSettings) -> Self {
         Self { direct: DirectMode::new(settings), ..self }
@@ -164,7 +164,7 @@ impl Service {
         &self.direct
     }
 
-    /// Returns what counts the open connections.
+    /// Returns the counter of open connections.
     pub fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
@@ -187,7 +187,7 @@ impl Service {
     }
 
     /// Reserves memory for the body of a request, and checks that there is some for its answer. Waits no longer than
-    /// `max_wait`, or the client. Operators must get in while there is too much to do.
+    /// `max_wait`, or the client. Requests of operators do not wait under overload.
     pub(crate) async fn find_room(
         &self,
         Admitted { route, pass, head }: &Admitted,
@@ -244,7 +244,7 @@ impl Service {
         if !call.body.is_empty() {
             record.restart();
         }
-        // What needs no permit is not limited.
+        // Work without a permit has no limit.
         let remaining = call.head.remaining().filter(|_| work.is_some());
         let mut result = match within(remaining, self.enter(tenant, work)).await {
             Ok(_permit) => CatchPanic::new((route.run)(&call)).await.unwrap_or(Err(Error::Panicked)),
@@ -253,7 +253,7 @@ impl Service {
                 Err(error)
             }
         };
-        // The size of a read is known only afterwards. It has changed nothing.
+        // The size of a read's answer is known only afterwards. It has changed nothing.
         if let Ok(reply) = &result
             && !is_operators
             && route.verb.is_read()
@@ -273,7 +273,7 @@ impl Service {
         reply
     }
 
-    /// Returns the answer to an admitted request that is refused before it runs. It names the range that the request does.
+    /// Returns the answer to an admitted request that is refused before it runs. It names the request's range.
     pub(crate) fn refuse(&self, head: &Head, error: Error, activity: &str) -> Reply {
         let container = names::items_of(self.gate.engine(), &head.path);
         let place = container.as_deref().and_then(|container| place(head, container, None));

@@ -1,7 +1,7 @@
 //! Requests in direct mode: a connection of frames, many requests at once, answers in any order.
 //!
-//! Each request is signed, so each is admitted when its tokens are there, before a byte of its payload is kept. The payload
-//! of a refused request is read and discarded, so that the frames behind it stay in step.
+//! Each request is signed, so each is admitted when its tokens have arrived, before a byte of its payload is kept. The
+//! payload of a refused request is read and discarded, so that the reader finds the next frame.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -37,7 +37,7 @@ use crate::protocol::limits::{COUNTED_BYTES, DRAIN_BYTES, REQUEST_BYTES};
 use crate::service::record::Record;
 use crate::service::{Admitted, Service, tell_refusal};
 
-/// The server's name and version, without which clients do not go on.
+/// The server's name and version, which clients require.
 const SERVER_AGENT: &str = "Bolide";
 const SERVER_VERSION: &str = concat!("version=", env!("CARGO_PKG_VERSION"));
 
@@ -85,21 +85,21 @@ async fn stays_unauthenticated(peer: &Peer) {
     }
 }
 
-/// Completes when the time that connections have to end after the server was told to stop is over.
+/// Completes when the time is over that connections have to finish after the server was told to stop.
 async fn drained(mut stopped: watch::Receiver<bool>, limit: Duration) {
     let _ = stopped.wait_for(|stop| *stop).await;
     sleep(limit).await;
 }
 
-/// One connection, as its requests share it.
+/// The state of a connection that its requests share.
 struct Connection {
     service: Arc<Service>,
     peer: Arc<Peer>,
     channel: Channel,
     unread: Arc<Unread>,
-    /// The requests that may be in flight: a turn is given back when the answer is sent.
+    /// The permits of requests in flight: each is released when its answer is sent.
     turns: Arc<Semaphore>,
-    /// Signals that something was sent.
+    /// Signals that bytes were sent.
     sent: Arc<Notify>,
     answers: Answers,
     /// The version of the protocol that the client speaks, if it said so in its context request.
@@ -108,17 +108,17 @@ struct Connection {
     last_arrival: Mutex<Instant>,
 }
 
-/// A request whose answer is owed.
+/// A request that must be answered.
 struct Owed {
     echo: Echo,
     record: Record,
     payer: Payer,
     turn: OwnedSemaphorePermit,
-    /// The memory of a request on a connection that is not authenticated.
+    /// The memory of a request on an unauthenticated connection.
     _held: Option<Held>,
 }
 
-/// What is done with a request when its tokens are there.
+/// The decision on a request when its tokens have arrived.
 enum Decision {
     CarryOut(Box<Admitted>),
     /// Answered without its payload.
@@ -137,13 +137,13 @@ impl Connection {
         let mut sending =
             pin!(outgoing::send(&self.answers, &mut writer, &front_end, || self.sent.notify_one()));
         tokio::select! {
-            // Receiving comes first: what it has answered is then sent at once.
+            // Receiving comes first: its answers are then sent at once.
             biased;
             received = self.receive_all(&mut incoming, &mut working) => {
                 self.answers.close();
                 sending.await?;
-                // A connection that is closed with unread bytes, or to which its client sends more, is reset, and its client
-                // would lose the last answers.
+                // A connection that is closed with unread bytes, or to which its client still sends, is reset, and its
+                // client would lose the last answers.
                 let _ = timeout(LINGER, incoming.discard()).await;
                 received
             }
@@ -184,7 +184,7 @@ impl Connection {
         Ok(poll_fn(|context| writer.poll_flush(context)).await?)
     }
 
-    /// Receives requests and has them carried out until the connection ends; then finishes what was begun.
+    /// Receives and runs requests until the connection ends; then finishes those that have begun.
     async fn receive_all<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         incoming: &mut Incoming<R>,
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the writes that were begun are done: no client waits for the reads.
+    /// Waits until the writes that have begun are done: no client waits for the reads.
     async fn finish(&self, working: &mut Working) {
         working.abandon_reads();
         let _all = self.turns.acquire_many(REQUESTS_IN_FLIGHT).await;
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// Receives a frame, for which a connection that is not authenticated is charged before there is memory for it.
+    /// Receives a frame, for which an unauthenticated connection is charged before it gets memory.
     async fn frame<R: AsyncRead + Unpin>(
         &self,
         incoming: &mut Incoming<R>,
@@ -280,8 +280,8 @@ impl Connection {
         self.in_time(incoming.skip(payload_bytes)).await
     }
 
-    /// Has a request carried out with its payload. A large one is read when there is memory for it, which is waited for here:
-    /// the frames behind it come after it.
+    /// Runs a request with its payload. A large payload is read when there is memory for it, and this waits until then: the
+    /// frames behind it come after it.
     async fn receive_payload<R: AsyncRead + Unpin>(
         self: &Arc<Self>,
         incoming: &mut Incoming<R>,
@@ -353,7 +353,7 @@ impl Connection {
         owed.echo.transport_request_id = tokens.transport_request_id;
         owed.echo.correlated_activity_id = tokens.correlated_activity_id;
         let decision = if *self.stopped.borrow() {
-            // Nothing was done, so clients may ask another server, or this one when it is back.
+            // Nothing was done, so clients may send the request to another server, or to this one when it is back.
             Decision::Answer(Reply::empty(StatusCode::GONE))
         } else if frame.head.resource_type() == Ok(ResourceType::TransportControlCommand) {
             Decision::Answer(Reply::empty(StatusCode::OK))
@@ -373,7 +373,7 @@ impl Connection {
         match self.service.admit(&mut head, &mut owed.record) {
             Ok((route, pass)) => {
                 owed.payer.authenticate(pass.tenant());
-                // The first valid request has all turns. Those that follow need not wait for its answer.
+                // The first valid request holds all permits. Those that follow need not wait for its answer.
                 drop(owed.turn.split(REQUESTS_IN_FLIGHT as usize - 1));
                 Ok(Admitted { route, pass, head })
             }
@@ -384,7 +384,7 @@ impl Connection {
         }
     }
 
-    /// Carries out a request and sends its answer, whatever happens.
+    /// Runs a request and sends its answer; there always is one.
     async fn carry_out(self: Arc<Self>, admitted: Box<Admitted>, mut owed: Owed, payload: Payload) {
         let activity = owed.activity();
         let reply = CatchPanic::new(pin!(self.reply(admitted, payload, &activity, &mut owed))).await;
@@ -410,7 +410,7 @@ impl Connection {
         }
     }
 
-    /// Carries out work at once as far as it goes; what must wait goes on in a task. Most reads never wait.
+    /// Runs work at once as far as it goes without waiting, and the rest in a task. Most reads never wait.
     async fn begin(
         self: &Arc<Self>,
         working: &mut Working,
@@ -424,7 +424,7 @@ impl Connection {
             Poll::Pending => {
                 let connection = Arc::clone(self);
                 working.spawn(verb, async move {
-                    // An answer that cannot be sent would be waited for.
+                    // Otherwise the client would wait for an answer that cannot be sent.
                     if work.await.is_err() {
                         connection.peer.close();
                     }
@@ -459,7 +459,7 @@ impl Connection {
         }
     }
 
-    /// Returns a turn for one more request, unless the client ends the connection before there is one.
+    /// Returns a permit for one more request, unless the client ends the connection first.
     async fn turn<R: AsyncRead + Unpin>(
         &self,
         incoming: &mut Incoming<R>,
@@ -471,8 +471,7 @@ impl Connection {
         }
     }
 
-    /// Returns a turn when there is one, and few answers are unread. A connection on which nothing was authenticated has only
-    /// one turn.
+    /// Returns a permit when there is one, and few answers are unread. An unauthenticated connection has only one permit.
     async fn free_turn(&self) -> OwnedSemaphorePermit {
         while self.unread.waiting_bytes() >= UNREAD_BYTES {
             self.sent.notified().await;
@@ -482,18 +481,18 @@ impl Connection {
         turn.expect("the turns are never closed")
     }
 
-    /// Limits how long the rest of something may take to arrive.
+    /// Limits how long the rest of a frame or payload may take to arrive.
     async fn in_time<T>(&self, arriving: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
         let limit = self.service.limits().body_timeout;
         timeout(limit, arriving).await.unwrap_or(Err(Ended::Late))
     }
 
-    /// Completes when the server was told to stop, nothing is in flight, and nothing has arrived for a while: clients that
-    /// have sent something then know that it was not done.
+    /// Completes when the server was told to stop, nothing is in flight, and nothing has arrived for a while: a client that
+    /// has sent something without an answer then knows that it was not done.
     async fn is_quiet_after_stop(&self) {
         let _ = self.stopped.clone().wait_for(|stop| *stop).await;
         sleep(QUIET).await;
-        // Asking for the turns would let the requests that still arrive wait behind this.
+        // Waiting for the permits would delay the requests that still arrive.
         while self.turns.available_permits() < REQUESTS_IN_FLIGHT as usize
             || self.last_arrival.lock().elapsed() < QUIET
         {

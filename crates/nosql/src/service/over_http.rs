@@ -36,7 +36,7 @@ const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which e
                             or give the server a key of its own";
 
 impl Service {
-    /// Answers one request; whatever happens, there is an answer.
+    /// Answers one request; there always is an answer.
     pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
         let mut record = Record::new(&self.traffic);
         let version = request.version();
@@ -263,7 +263,7 @@ pub(crate) trait Arriving: HttpBody<Data = Bytes, Error: std::fmt::Display> + Se
 
 impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin> Arriving for B {}
 
-/// Refuses what a proxy before the server might take for another request, or for one to another name.
+/// Refuses requests that a proxy before the server might take for another request, or for one to another name.
 fn check_clear(head: &Parts) -> Result<(), Error> {
     let what = if head.extensions.get::<Ambiguous>().is_some() {
         "the request says twice where it ends ('Content-Length' beside 'Transfer-Encoding'), or a line of its head ends without a \

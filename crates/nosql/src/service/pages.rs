@@ -16,7 +16,7 @@ use crate::message::request::Channel;
 /// The first segment of every page's path.
 const PREFIX: &str = "/_explorer";
 
-/// The path of the root certificate, which is among the pages and is not one.
+/// The path of the root certificate, which is below that of the pages and is not one.
 const CERTIFICATE: &str = "/_explorer/emulator.pem";
 
 /// A provider of pages.
@@ -30,7 +30,7 @@ pub trait Pages: Send + Sync {
     /// Returns the answer to a refused request, with the time to retry in milliseconds.
     fn refused(&self, retry_after_ms: u64) -> Response<Bytes>;
 
-    /// Answers one request, which came through that; whatever happens, there is an answer.
+    /// Answers one request, which came by that channel; there always is an answer.
     fn answer(
         &self,
         request: Request<Bytes>,

@@ -1,4 +1,4 @@
-//! `GET /ready`: whether requests will succeed, and what an operator has to do where something waits for one.
+//! `GET /ready`: whether requests will succeed, and the decision that an operator has to make, if there is one.
 //!
 //! A full disk leaves the server ready: taking it from its clients would also keep away those that can free space. So
 //! does a suspect clock, since reads and nearly all writes continue; the answer names the command that accepts the new

@@ -22,7 +22,7 @@ macro_rules! routes {
 }
 
 routes! {
-    // Items first: the table is searched from the top, and these are most of the traffic.
+    // Items first: the table is searched in order, and these are most of the traffic.
     Get        ["dbs", "*", "colls", "*", "docs", "*"] => read_item "ReadItem";
     Post       ["dbs", "*", "colls", "*", "docs"] => create_item "CreateItem";
     Upsert     ["dbs", "*", "colls", "*", "docs"] => upsert_item "UpsertItem";
@@ -58,7 +58,7 @@ routes! {
     Get        ["offers", "*"] => read_offer "ReadOffer";
     Put        ["offers", "*"] => replace_offer "ReplaceOffer";
 
-    // Definitions are kept; running them is not supported yet.
+    // Definitions are stored; running them is not supported yet.
     Get        ["dbs", "*", "users"] => list_resources "ListUsers";
     Query      ["dbs", "*", "users"] => list_resources "QueryUsers";
     Post       ["dbs", "*", "users"] => create_resource "CreateUser";
@@ -103,7 +103,7 @@ routes! {
     Delete     ["dbs", "*", "colls", "*", "conflicts", "*"] => read_conflict "DeleteConflict";
 }
 
-/// Resources that are not there yet, whatever the verb.
+/// Resources that are not supported yet, for any verb.
 const MISSING: &[&[&str]] = &[
     &["dbs", "*", "clientencryptionkeys"],
     &["dbs", "*", "clientencryptionkeys", "*"],

@@ -1,12 +1,12 @@
 //! Clients that do not trust the server's certificate.
 //!
-//! A client of direct mode that does not trust the certificate ends its connection after the handshake, without a word,
-//! and asks for addresses again; half a minute later its user reads that the service is not available. An error in
-//! answer to that second question reaches the user at once. It must not reach others: health checks, too, end
-//! connections after the handshake, and many clients may share an address.
+//! A client in direct mode that does not trust the certificate ends its connection after the handshake without sending
+//! anything, and asks for addresses again; half a minute later its user reads that the service is not available. If the
+//! answer to the second question is an error, the user reads it at once. Other clients must not get that error: health
+//! checks, too, end connections after the handshake, and many clients may share an address.
 //!
-//! The ends of connections, and who trusts, are known by address alone. Questions are known by the client: only one that has
-//! been answered, and that insists on fresh addresses because it cannot use those, is told.
+//! Ends of connections, and trusting clients, are known by address alone. Questions are known by the client: only a client
+//! that has got an answer, and that insists on fresh addresses because it cannot use those, gets the error.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,22 +22,22 @@ const ENTRIES_MAX: usize = 1024;
 /// How long a question and the ends after it are remembered.
 const LIFE: Duration = Duration::from_mins(1);
 
-/// How long ago the handshakes may be that ended without a word.
+/// The largest age of silent handshakes that count.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// The number of handshakes without a word that arouse suspicion.
+/// The number of silent handshakes that arouse suspicion.
 const SILENT_ENDS: usize = 2;
 
-/// The last ends of an address that are remembered, to find regular ones.
+/// How many ends of an address are remembered, to find regular ones.
 const REMEMBERED: usize = 6;
 
-/// What is known of the clients.
+/// The known facts about the clients.
 #[derive(Debug, Default)]
 pub(crate) struct Trust(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// When handshakes ended without a word, the latest last, by address.
+    /// When handshakes ended silently, the latest last, by address.
     silent_ends: Table<IpAddr, Vec<Instant>>,
     /// The addresses from which a client opened a connection in direct mode, and so trusts the certificate.
     trusting: Table<IpAddr, ()>,
@@ -49,7 +49,7 @@ struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Asking {
     address: IpAddr,
-    /// The hash of the id that it gives itself, if it does.
+    /// The hash of the client's own id, if it sends one.
     id: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ fn is_regular(ends: &[Instant]) -> bool {
     gaps.len() >= 3 && *least > Duration::from_millis(200) && *most < *least * 3 / 2
 }
 
-/// A table of limited size: a new entry replaces the one that was untouched for longest, which is then as one that never was.
+/// A table of limited size: a new entry replaces the one that was not used for longest, which is then forgotten.
 #[derive(Debug)]
 struct Table<K, V>(HashMap<K, (Instant, V)>);
 
@@ -136,7 +136,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         self.0.get(key).map(|(_, value)| value)
     }
 
-    /// Returns the entry of a key, which is touched by that.
+    /// Returns the entry of a key, and marks it as used.
     fn entry(&mut self, key: K, now: Instant) -> &mut V {
         if self.0.len() >= ENTRIES_MAX && !self.0.contains_key(&key) {
             let oldest = self.0.iter().min_by_key(|(_, (touched, _))| *touched).map(|(key, _)| *key);
@@ -159,7 +159,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A client of this address asks again because it can use none of its addresses; returns whether it is refused.
+    /// Repeats the question of a client that can use none of its addresses; returns whether it is refused.
     fn is_refused(trust: &Trust, id: &str) -> bool {
         trust.asks(Asking::new(HERE, Some(id)), Reason::ForcedRefresh)
     }

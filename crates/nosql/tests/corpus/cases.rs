@@ -11,7 +11,7 @@
 //! GET /dbs/db/colls/c/docs/2
 //! ```
 //!
-//! What an honest client would add is added: a date and a signature, unless the input has its own.
+//! A date and a signature are added as an honest client would, unless the input has its own.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,10 +34,10 @@ const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 /// Requests of one input.
 const REQUESTS_MAX: usize = 4;
 
-/// Pages without authentication.
+/// Pages that require no authentication.
 const OPEN: [&str; 4] = ["alive", "ready", "metrics", "_explorer"];
 
-/// What the server has before the first request.
+/// The contents of the server before the first request.
 const BEFORE: [&str; 4] = [
     "POST /dbs\n\n{\"id\":\"db\"}",
     "POST /dbs/db/colls\n\n{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\"},\"defaultTtl\":60}",
@@ -45,8 +45,8 @@ const BEFORE: [&str; 4] = [
     "POST /dbs/db/users\n\n{\"id\":\"u\"}",
 ];
 
-/// Every request has an answer that its client understands and is no failure of the server; unauthenticated clients get access to nothing;
-/// and the store is whole behind all of them.
+/// Checks that every request has an answer that its client understands and that is no failure of the server; that
+/// unauthenticated clients get access to nothing; and that the store is intact after all of them.
 pub(crate) fn check_request(data: &[u8]) {
     let (service, store) = server();
     for text in BEFORE {
@@ -68,7 +68,7 @@ pub(crate) fn check_request(data: &[u8]) {
     assert!(report.is_sound(), "{:?}", report.told);
 }
 
-/// Without a signature nothing is done.
+/// Checks that nothing is done without a signature.
 fn check_stranger(service: &Service, request: &Request<Bytes>) {
     let mut unauthenticated = request.clone();
     unauthenticated.headers_mut().remove(AUTHORIZATION);
@@ -114,7 +114,7 @@ fn send(service: &Service, request: &Request<Bytes>) -> Response<Bytes> {
     runtime.block_on(service.answer_whole(request.clone().map(Full::new)))
 }
 
-/// The request that a text describes, dated and signed; none if it is no request at all.
+/// Returns the request that a text describes, dated and signed; none if it is not a request.
 fn parse(text: &[u8]) -> Option<Request<Bytes>> {
     let (head, body) = cut(text, b"\n\n").unwrap_or((text, &[]));
     let mut lines = head.split(|byte| *byte == b'\n');
@@ -134,7 +134,7 @@ fn parse(text: &[u8]) -> Option<Request<Bytes>> {
     Some(request)
 }
 
-/// Adds what an honest client would, where the input has nothing of its own.
+/// Adds a date and a signature as an honest client would, unless the input has its own.
 fn sign(request: &mut Request<Bytes>) {
     let date = request.headers_mut().entry("x-ms-date").or_insert(HeaderValue::from_static(DATE));
     let date = date.to_str().unwrap_or_default().to_owned();
@@ -148,7 +148,7 @@ fn sign(request: &mut Request<Bytes>) {
     request.headers_mut().entry(AUTHORIZATION).or_insert(signature);
 }
 
-/// What stands before and behind a mark.
+/// Returns the text before and after a mark.
 fn cut<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = text.windows(mark.len()).position(|window| window == mark)?;
     Some((&text[..at], &text[at + mark.len()..]))

@@ -231,7 +231,7 @@ async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23
     assert!(named.text().contains(line), "{}", named.text());
 }
 
-/// T23: how fast items expire and are purged, and whether that is enough, as the loop around the purge has found it.
+/// T23: how fast items expire and are purged, and whether that is enough, as the loop around the purge has measured it.
 #[tokio::test]
 async fn the_pace_of_the_purge_is_told_by_status_and_metrics_t23() {
     let server = Server::with_container("\"defaultTtl\":10").await;
@@ -270,7 +270,7 @@ async fn the_pace_of_the_purge_is_told_by_status_and_metrics_t23() {
     }
 }
 
-/// T22: bytes of one item are damaged in the store; the purge removes the others and tells of it.
+/// T22: bytes of one item are damaged in the store; the purge removes the others and reports the damage.
 #[tokio::test]
 async fn a_damaged_item_is_told_by_status_and_metrics_t22() {
     let server = Server::with_container("\"defaultTtl\":10").await;
@@ -290,7 +290,7 @@ async fn a_damaged_item_is_told_by_status_and_metrics_t22() {
     assert!(matches!(&news[..], [PurgeNews::SetAside { container, .. }] if container == "db/c"), "{news:?}");
 }
 
-/// Takes some of its last bytes from the second item.
+/// Cuts some of the last bytes off the second item.
 fn cut_second_item(server: &Server) {
     let damage = storage::transact(&*server.store, storage::Lanes::all(), |tx| {
         let all = storage::KeyRange::all();
@@ -302,7 +302,7 @@ fn cut_second_item(server: &Server) {
     damage.wait().unwrap();
 }
 
-/// T15: an expired item that cannot be read is not there; one that lives is an error that says what to do.
+/// T15: an expired item that cannot be read does not exist; a live one is an error that says what to do.
 #[tokio::test]
 async fn t15_the_id_of_a_damaged_item_that_has_expired_is_free() {
     let more = r#""defaultTtl":10,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/n"]}]}"#;
@@ -328,8 +328,8 @@ async fn t15_the_id_of_a_damaged_item_that_has_expired_is_free() {
     server.read("a", "2").await.expect_status(200);
 }
 
-/// Every operation under its own name, whatever it came to; and the whole page as Prometheus wants it, whatever containers are
-/// called.
+/// Every operation is counted under its own name, with any result; and the whole page is in Prometheus' format, whatever
+/// the names of containers.
 #[tokio::test]
 async fn the_metrics_page_is_well_formed_and_counts_by_operation() {
     let server = Server::with_container("\"defaultTtl\":10").await;
@@ -372,7 +372,7 @@ async fn the_metrics_page_is_well_formed_and_counts_by_operation() {
     }
 }
 
-/// T23: one container is purged on demand; backlog, age and what was done are told for each.
+/// T23: one container is purged on demand; backlog, age and results are shown for each.
 #[tokio::test]
 async fn one_container_is_purged_on_demand_t23() {
     let server = Server::with_container("\"defaultTtl\":10").await;
@@ -454,7 +454,7 @@ async fn status_has_the_open_connections_by_protocol() {
         let connections = status.member("connections");
         ["http", "direct", "mongodb"].map(|name| connections.get(name).and_then(Value::as_i64).unwrap())
     };
-    // The one that asks is among them. Those of before end in their own time.
+    // The connection of this request is among them. Earlier ones end later.
     while open().await != [1, 0, 0] {}
     let (one, two) = (fixture.connect().await, fixture.connect().await);
     while open().await != [1, 2, 0] {}

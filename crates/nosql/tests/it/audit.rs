@@ -1,4 +1,4 @@
-//! The audit log: the line that each request leaves, and what no line has.
+//! The audit log: the line that each request leaves, and the texts that no line contains.
 
 use account::{Key, Kind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -8,7 +8,7 @@ use telemetry::AuditEvent;
 use crate::client::{KEY, Request, Server};
 use crate::direct::{Fixture, expect};
 
-/// What stands in an item.
+/// A text in an item.
 const TEXT: &str = "not-for-the-log";
 
 const PERMISSIONS: &str = "/dbs/db/users/u/permissions";
@@ -18,12 +18,12 @@ const ITEM: &str = "/dbs/db/colls/c/docs/1";
 struct Log<'a> {
     server: &'a Server,
     seen: usize,
-    /// What stands for the sender, and its name in the lines of the test.
+    /// The identities of senders, and their names in the lines of the test.
     names: Vec<(String, &'static str)>,
 }
 
 impl<'a> Log<'a> {
-    /// Begins behind the lines that the log already has.
+    /// Begins after the lines that the log already has.
     fn of(server: &'a Server, reader: &str) -> Log<'a> {
         let label =
             |kind: Kind, key: &str| format!("{} key {}", kind.name(), Key::parse(key).unwrap().fingerprint());
@@ -32,7 +32,7 @@ impl<'a> Log<'a> {
         Log { server, seen: server.audit.events().len(), names }
     }
 
-    /// `action who target details outcome status`, a dash for what is absent.
+    /// `action who target details outcome status`, a dash for an absent part.
     fn shown(&self, event: &AuditEvent) -> String {
         let AuditEvent { who, action, target, details, outcome, status, .. } = event;
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());

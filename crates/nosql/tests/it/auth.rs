@@ -51,7 +51,7 @@ async fn offers_sign_their_id_in_lower_case() {
     request.send().await.expect_error(401, 0, "Unauthorized");
 }
 
-/// A client that sends head and body apart, as Python's does, hears why it was refused instead of a reset.
+/// A client that sends head and body separately, as Python's does, gets the refusal instead of a reset.
 #[tokio::test]
 async fn a_refused_body_that_comes_behind_its_head_does_not_break_the_connection() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -74,7 +74,7 @@ async fn a_stranger_cannot_make_the_server_read_a_body() {
     let server = Server::with_container("").await;
     let request = server.post("/dbs/db/colls/c/docs", "").unsigned().bytes(vec![b'x'; 100]);
     let (head, _) = request.to_bytes();
-    // A client that would like to keep the connection announces a body that never comes; the refusal does not wait for it.
+    // A client that would keep the connection announces a body that never comes; the refusal does not wait for it.
     let head = String::from_utf8(head).unwrap().replace("connection: close\r\n", "");
     let answer = crate::hostile::exchange(server.address, head.as_bytes()).await;
     let text = String::from_utf8_lossy(&answer).to_lowercase();

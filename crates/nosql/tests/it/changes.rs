@@ -7,7 +7,7 @@ async fn feed(server: &Server, pairs: &[(&str, &str)]) -> Reply {
     pairs.iter().fold(request, |request, (name, value)| request.header(name, value)).send().await
 }
 
-/// Reads to the end; the ids in order, and the last etag.
+/// Reads to the end; returns the ids in order, and the last etag.
 async fn drain(server: &Server, start: Option<&str>) -> (Vec<String>, String) {
     let (mut seen, mut etag) = (Vec::new(), start.map(str::to_owned));
     loop {
@@ -134,7 +134,7 @@ async fn t28_all_versions_and_deletes_come_in_envelopes_with_expiries_as_deletes
     all_versions(&server, &next).await.expect_status(304);
 }
 
-/// The images are kept in any case: a container that begins to ask for them has those of earlier replaces, too.
+/// The images are always kept: a container that begins to ask for them has those of earlier replaces, too.
 #[tokio::test]
 async fn t28_a_replaced_item_comes_with_its_previous_image_where_the_container_asks_for_it() {
     let server = Server::with_container(RETENTION).await;

@@ -1,4 +1,4 @@
-//! A server to talk to, and a client that is small enough to send anything, also what no library would send.
+//! A server, and a client that is small enough to send anything, also requests that no library would send.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -23,21 +23,21 @@ pub(crate) const KEY: &str = "c29tZSBzZWNyZXQga2V5IGZvciB0ZXN0cw==";
 pub(crate) const START: u64 = 1_700_000_000;
 pub(crate) const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 
-/// A running front end and everything a test may want to move.
+/// A running front end and everything that a test may change.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) engine: Arc<Engine>,
-    /// What the store is kept on.
+    /// The disk of the store.
     pub(crate) disk: MemoryDisk,
-    /// The wall clock that signatures are judged by.
+    /// The wall clock for the dates of signatures.
     pub(crate) real_seconds: Arc<AtomicU64>,
-    /// Where containers that name an archive have it.
+    /// The archive of containers that name one.
     pub(crate) archive: Arc<MemoryArchive>,
     /// The account's keys, of which `KEY` is the primary one.
     pub(crate) keys: Keyring,
-    /// What the audit log has, unless the server was given another one.
+    /// The audit log, unless the server was given another one.
     pub(crate) audit: Arc<MemoryAuditSink>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -67,23 +67,23 @@ impl Server {
         Server::over(Options::default(), limits, true, registry, more).await
     }
 
-    /// A server that does only so much at once.
+    /// A server with this admission control.
     pub(crate) async fn with_admission(admission: Arc<Admission>) -> Server {
         Server::with(Limits::default(), true, |service| service.with_admission(admission)).await
     }
 
-    /// A server to which more is lent than an engine.
+    /// A server with these hooks of the admin API.
     pub(crate) async fn with_admin_hooks(hooks: AdminHooks) -> Server {
         Server::with(Limits::default(), true, |service| service.with_admin_hooks(hooks)).await
     }
 
-    /// A server that does only so much at once, over an engine with such options.
+    /// A server with this admission control, over an engine with these options.
     pub(crate) async fn with_admission_and_options(admission: Arc<Admission>, options: Options) -> Server {
         let more = |service: Service| service.with_admission(admission);
         Server::over(options, Limits::default(), true, Registry::default(), more).await
     }
 
-    /// A server that does only so much at once, with such pages.
+    /// A server with this admission control, and these pages.
     pub(crate) async fn with_admission_and_pages(
         admission: Arc<Admission>,
         pages: Arc<dyn nosql::Pages>,
@@ -147,7 +147,7 @@ impl Server {
         self.post("/dbs/db/colls", &body).send().await
     }
 
-    /// Creates an item in `c` under the key that it names.
+    /// Creates an item in `c` under that key.
     pub(crate) async fn create(&self, pk: &str, body: &str) -> Reply {
         self.post("/dbs/db/colls/c/docs", body).key(pk).send().await
     }
@@ -201,7 +201,7 @@ impl Server {
         }
     }
 
-    /// An admin request with the right bearer.
+    /// Returns an admin request with the right bearer key.
     pub(crate) fn admin(&self, method: &str, path: &str, body: &str) -> Request {
         self.request(method, path, body).bearer(KEY)
     }
@@ -218,7 +218,7 @@ enum Sign {
     No,
 }
 
-/// A request being made.
+/// A request under construction.
 pub(crate) struct Request {
     address: SocketAddr,
     method: String,
@@ -269,7 +269,7 @@ impl Request {
         self
     }
 
-    /// The request head and body as bytes, for tests that send them their own way.
+    /// Returns the request head and body as bytes, for tests that send them in their own way.
     pub(crate) fn to_bytes(&self) -> (Vec<u8>, Vec<u8>) {
         let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", self.method, self.path, self.address);
         if let Sign::Master(key) = &self.sign {
@@ -284,7 +284,7 @@ impl Request {
         (head.into_bytes(), self.body.clone())
     }
 
-    /// The request head without what would end its connection.
+    /// Returns the request head without the header that ends its connection.
     pub(crate) fn keep_alive(&self) -> Vec<u8> {
         let (head, _) = self.to_bytes();
         String::from_utf8(head).unwrap().replace("connection: close\r\n", "").into_bytes()
@@ -329,7 +329,7 @@ impl Reply {
         self
     }
 
-    /// Checks an error's status, substatus and code, and that it has all that an error must have.
+    /// Checks an error's status, substatus and code, and everything that each error must have.
     #[track_caller]
     pub(crate) fn expect_error(self, status: u16, substatus: u32, code: &str) -> Reply {
         let reply = self.expect_status(status);
@@ -355,7 +355,7 @@ impl Reply {
         parse_json(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// A member of the body, null if it is not there.
+    /// Returns a member of the body, null if it is absent.
     #[track_caller]
     pub(crate) fn member(&self, name: &str) -> Value {
         self.json().get(name).cloned().unwrap_or(Value::Null)
@@ -370,7 +370,7 @@ impl Reply {
         self.string("message")
     }
 
-    /// The ids in a feed, sorted.
+    /// Returns the ids in a feed, sorted.
     #[track_caller]
     pub(crate) fn ids(&self, envelope: &str) -> Vec<String> {
         let feed = self.member(envelope);

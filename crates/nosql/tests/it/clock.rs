@@ -1,4 +1,4 @@
-//! What clients and probes see of the store's clock (T34).
+//! The store's clock as clients and probes see it (T34).
 
 use document::Value;
 use storage::Time;
@@ -9,7 +9,7 @@ fn has_line(text: &str, line: &str) -> bool {
     text.lines().any(|found| found == line)
 }
 
-/// The system clock is set back by 12.4 s; a test clock's advance is no part of the offset.
+/// The system clock is set back by 12.4 s; a test clock's advance is not part of the offset.
 #[tokio::test]
 async fn t34_the_offset_from_the_system_clock_is_in_clock_status_and_metrics() {
     let server = Server::start().await;
@@ -53,8 +53,8 @@ async fn t34_ready_names_the_command_that_accepts_a_suspect_time() {
     assert_eq!(ready().await.expect_status(200).text(), r#"{"ready":true}"#);
 }
 
-/// The disk says that a commit failed, and whether it will be replayed is unknown. If it will, the item that it renews is
-/// alive: until the server is started again no time is shown by which the item has expired.
+/// A commit failed on the disk, and it is unknown whether it will be replayed. If it will, the item that it renews is
+/// alive: until a restart the server shows no time by which the item has expired.
 #[tokio::test]
 async fn t13_after_a_failed_commit_time_stands_still_and_the_server_is_not_ready() {
     let server = Server::with_container("\"defaultTtl\":30").await;

@@ -222,7 +222,7 @@ async fn a_definition_comes_back_with_what_it_says_and_no_version_that_it_does_n
             assert_eq!(answer.member("indexingPolicy").get("automatic"), Some(&Value::Bool(true)));
         }
     }
-    // The same key in other words is no change, and does not change what is shown.
+    // The same key, written differently, is no change, and does not change the definition shown.
     let spelled = r#"{"id":"none","partitionKey":{"paths":["/pk"],"kind":"Hash","version":1}}"#;
     let replaced = server.put("/dbs/db/colls/none", spelled).send().await.expect_status(200);
     assert_eq!(replaced.member("partitionKey").get("version"), None);
@@ -295,7 +295,7 @@ async fn a_property_to_count_from_needs_a_default_ttl() {
     let message = refused.expect_error(400, 0, "BadRequest").message();
     assert!(message.contains("'ttlPropertyPath' requires 'defaultTtl'"), "{message}");
     server.create_container("x", r#""ttlPropertyPath":"/at","defaultTtl":-1"#).await.expect_status(201);
-    // Expiry can be turned off there like everywhere (T12).
+    // There, too, expiry can be turned off (T12).
     let off = r#"{"id":"x","partitionKey":{"paths":["/pk"],"version":2},"ttlPropertyPath":"/at"}"#;
     let off = server.put("/dbs/db/colls/x", off).send().await.expect_status(200);
     assert_eq!((off.member("defaultTtl"), off.string("ttlPropertyPath")), (Value::Null, "/at".to_owned()));
@@ -315,7 +315,7 @@ async fn a_client_of_before_partition_keys_creates_and_uses_a_container_without_
         created.member("partitionKey").to_json(),
         r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#
     );
-    // Without a key, as its clients know it, and with the key "none" of later ones.
+    // Without a key, as clients of that version send it, and with the key "none" of later ones.
     let item = r#"{"id":"1"}"#;
     old(server.post(docs, item)).send().await.expect_status(201);
     let none = |request: crate::client::Request| request.header("x-ms-documentdb-partitionkey", "[]");
@@ -323,7 +323,7 @@ async fn a_client_of_before_partition_keys_creates_and_uses_a_container_without_
     old(server.get(&format!("{docs}/1"))).send().await.expect_status(200);
     let operations = r#"[{"op":"set","path":"/n","value":1}]"#;
     old(server.patch(&format!("{docs}/1"), operations)).send().await.expect_status(200);
-    // A later client may add items that have a key: they are others.
+    // A later client may add items with a key: they are different items.
     let keyed = r#"{"id":"1","_partitionKey":"a"}"#;
     server.post(docs, keyed).key("a").send().await.expect_status(201);
     let listed = none(server.get(docs)).send().await.expect_status(200);

@@ -57,7 +57,7 @@ fn assert_refused(reply: Reply, what: &str) {
     assert!(reply.message().contains("Invalid Continuation Token"), "{what}: {}", reply.message());
 }
 
-/// What .NET and JavaScript send when they resume a merge: a range's own token, with a filter put into the rewritten query.
+/// The request of .NET and JavaScript to resume a merge: a range's own token, and a filter in the rewritten query.
 #[tokio::test]
 async fn a_range_of_an_ordered_query_is_resumed_with_a_filter() {
     let server = filled().await;
@@ -158,7 +158,7 @@ async fn a_token_is_of_one_container_key_and_range() {
     }
 }
 
-/// Every token that is handed out, with its end cut off or one character changed.
+/// Every token from an answer, with its end cut off or one character changed.
 #[tokio::test]
 async fn a_cut_or_changed_token_of_any_kind_is_refused() {
     let server = filled().await;

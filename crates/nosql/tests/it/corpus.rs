@@ -1,4 +1,4 @@
-//! Every input that the fuzz target found worth keeping, and every one that once broke something, tried again.
+//! Replays every input that the fuzz target kept, and every one that once broke something.
 //!
 //! The target is in `/fuzz`.
 

@@ -1,4 +1,4 @@
-//! Direct mode as its clients speak it, by a small client of our own over TLS.
+//! Direct mode through a small client of our own over TLS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// A server without anything.
+    /// A server without a database.
     pub(crate) async fn empty() -> Fixture {
         let (server, connector) = tls::server(Limits::default(), &[]).await;
         Fixture { server, connector }
@@ -47,7 +47,7 @@ impl Fixture {
         Fixture::empty().await.with_container("").await
     }
 
-    /// A server that is limited or changed.
+    /// A server with these limits and changes.
     pub(crate) async fn made(limits: Limits, more: impl FnOnce(Service) -> Service) -> Fixture {
         let (server, connector) = tls::server_with(limits, &[], more).await;
         Fixture { server, connector }.with_container("").await
@@ -60,7 +60,8 @@ impl Fixture {
         Fixture { server, connector }.with_container("").await
     }
 
-    /// A server with such bounds, and its admission control. A stopped clock may outrun bytes, so they may take long.
+    /// A server with these bounds, and its admission control. With a stopped clock timers may fire before bytes arrive, so
+    /// its clients have much time.
     pub(crate) async fn bounded(bounds: Bounds) -> (Fixture, Arc<Admission>) {
         let long = Duration::from_hours(1);
         let limits = Limits { body_pause_timeout: long, body_timeout: long, ..Limits::default() };
@@ -319,7 +320,7 @@ async fn a_request_that_makes_no_sense_is_refused_and_those_after_it_are_in_step
         let refused = expect(&mut client, &call, 400).await;
         assert!(refused.text().contains(part), "{}", refused.text());
     }
-    // Numbers and types that no client of ours can send are written into the bytes.
+    // Numbers and types that our client cannot send are written into the bytes.
     let (number, mut bytes) = client.sender.session.request(&read(&path)).unwrap();
     bytes[4..6].copy_from_slice(&0x7777_u16.to_le_bytes());
     client.sender.write(&bytes).await.unwrap();
@@ -490,7 +491,7 @@ async fn a_client_that_leaves_its_answers_unread_is_not_read_and_others_are() {
     let large = body("1", &format!(r#","x":"{}""#, "x".repeat(ITEM_BYTES)));
     expect(&mut client, &create(&large), 201).await;
     let (path, filler) = (item("1"), "x".repeat(60_000));
-    // More than the buffers of the system hold, if the server did not read them.
+    // More than the buffers of the system hold, so that the server must read them.
     let long = read(&path).with(|tokens| tokens.continuation = Some(&filler));
     let mut silent = fixture.connect().await;
     expect(&mut silent, &read(&path), 200).await;
@@ -531,12 +532,12 @@ async fn a_server_that_stops_finishes_what_it_has_and_answers_gone_to_the_rest()
     assert!(is_closed(&mut client).await, "it is quiet, so it is closed");
 }
 
-/// A server that has one turn for queries, and that turn.
+/// A server with one permit for queries, and that permit.
 pub(crate) async fn with_one_query() -> (Fixture, Arc<Admission>) {
     Fixture::bounded(Bounds { queries: 1, max_wait: Duration::from_mins(5), ..Bounds::default() }).await
 }
 
-/// Returns a client whose first request is a query, which is not answered yet while a read behind it is; and its number.
+/// Returns a client whose first request is a query, which is not answered yet although a read behind it is; and its number.
 pub(crate) async fn send_query(fixture: &Fixture) -> (TlsClient, u32) {
     let mut client = fixture.connect().await;
     let all = Call::new(Query, ITEMS).key(r#"["p"]"#).payload(r#"{"query":"SELECT * FROM c"}"#);
@@ -561,7 +562,7 @@ async fn a_server_that_stops_answers_gone_while_a_request_takes_long() {
     let (mut client, slow) = send_query(&fixture).await;
     let path = item("1");
     fixture.server.stop();
-    // Longer than a quiet connection is left open.
+    // Longer than the server keeps a silent connection open.
     let began = Instant::now();
     let mut gone = 0;
     while began.elapsed() < Duration::from_secs(1) {

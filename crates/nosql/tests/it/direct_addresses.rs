@@ -1,4 +1,4 @@
-//! The addresses that clients of direct mode ask for by HTTP.
+//! The addresses that clients in direct mode request by HTTP.
 
 use direct::{Call, TlsClient, sign_link};
 use document::Value;
@@ -96,12 +96,12 @@ async fn a_client_that_does_not_trust_the_certificate_is_told_so() {
     };
     ask().await.expect_status(200);
     for _ in 0..3 {
-        // It finishes the handshake and says nothing.
+        // The client finishes the handshake and sends nothing.
         let reached = TlsClient::reach(fixture.server.address, &fixture.connector, account()).await.unwrap();
         drop(reached);
     }
     let refused = loop {
-        // The server sees the end of the connections in its own time.
+        // The server notices the end of the connections later.
         let reply = ask().await;
         if reply.status != 200 {
             break reply;

@@ -1,4 +1,4 @@
-//! Direct mode: what becomes of the requests of a client that has left.
+//! Direct mode: the requests of a client that has left.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use transport::{Admission, Bounds, Work};
 use crate::direct::{Fixture, ITEMS, body, create, item, read};
 use crate::overload::until;
 
-/// Requests wait for as long as the test lasts.
+/// How long requests wait: longer than the test.
 const LONG: Duration = Duration::from_mins(5);
-/// Requests of a connection that are carried out at once.
+/// The number of a connection's requests that run at once.
 const IN_FLIGHT: usize = 64;
 
 fn query() -> Call<'static> {
@@ -29,7 +29,7 @@ async fn the_queries_of_a_client_that_has_left_are_ended() {
     let (fixture, admission) =
         Fixture::bounded(Bounds { queries: 1, max_wait: LONG, ..Bounds::default() }).await;
     let _taken = admission.enter(tenant(Kind::Primary), Work::Query).await.unwrap();
-    // Fewer than may be in flight, and so many that the others are not read.
+    // Fewer than may be in flight, and so many that the server does not read the others.
     for (sent, waiting) in [(3, 3), (IN_FLIGHT + 3, IN_FLIGHT)] {
         let mut client = fixture.connect().await;
         for _ in 0..sent {
@@ -75,7 +75,7 @@ async fn the_queries_of_a_client_that_leaves_behind_a_broken_frame_are_ended() {
     until_waiting(&admission, Work::Query, 0).await;
 }
 
-/// The client's end does not show behind so many frames, so the first that tells of it is an answer that cannot be sent.
+/// The client's end is not visible behind so many frames, so the server notices it first by an answer that it cannot send.
 #[tokio::test]
 async fn the_writes_of_a_client_to_which_no_answer_can_be_sent_are_done() {
     let bounds = Bounds { brief: 1, max_wait: LONG, ..Bounds::default() };
@@ -97,7 +97,7 @@ async fn the_writes_of_a_client_to_which_no_answer_can_be_sent_are_done() {
     }
 }
 
-/// Waits until an item is there: a commit takes its own time.
+/// Waits until an item exists: a commit takes a while.
 async fn until_found(client: &mut TlsClient, id: &str) {
     for _ in 0..12_000 {
         if client.call(&read(&item(id))).await.unwrap().status == 200 {

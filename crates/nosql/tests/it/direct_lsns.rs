@@ -1,4 +1,4 @@
-//! The LSN numbers of direct mode where an answer has no place of its own.
+//! The LSN numbers of direct mode in answers that belong to no range.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::direct::{Fixture, body, create, expect};
 
 const FOUR: &str = "dbs/db/colls/four/docs";
 
-/// The number that an answer shows, in all places alike.
+/// Returns the number that an answer shows, equal in all tokens.
 #[track_caller]
 fn shown(reply: &Reply) -> i64 {
     let tokens = reply.tokens();
@@ -40,7 +40,7 @@ async fn a_refusal_shows_the_number_of_the_range_that_the_request_names() {
     let write = Call::new(Create, FOUR).key(r#"["p"]"#).payload(&small);
     let made = expect(&mut client, &write, 201).await;
     let (lsn, range) = (shown(&made), made.tokens().partition_key_range_id.unwrap());
-    // The store and its other containers go on.
+    // The store and its other containers get further commits.
     for number in 0..5 {
         expect(&mut client, &create(&body(&number.to_string(), "")), 201).await;
     }

@@ -1,4 +1,4 @@
-//! Direct mode without memory for what is asked or answered: clients are told so, and keep their connections.
+//! Direct mode without memory for requests or answers: clients get an error, and keep their connections.
 
 use std::time::Duration;
 

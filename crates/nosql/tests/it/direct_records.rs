@@ -1,4 +1,4 @@
-//! What is recorded of requests in direct mode: the same as of those by HTTP.
+//! The records of requests in direct mode: the same as of those by HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const USERS: &str = "dbs/db/users";
 
 #[tokio::test]
 async fn metrics_and_the_count_of_slow_operations_include_direct_mode() {
-    // All operations are slow.
+    // All operations count as slow.
     let registry = Registry::new(None, SlowLog::new(Duration::ZERO, Texts::Shapes));
     let fixture = Fixture::recorded(registry).await;
     let mut client = fixture.connect().await;
@@ -30,7 +30,7 @@ async fn metrics_and_the_count_of_slow_operations_include_direct_mode() {
         r#"bolide_requests_total{api="nosql",operation="CreateItem",outcome="ok"} 1"#,
         r#"bolide_requests_total{api="nosql",operation="QueryItems",outcome="ok"} 1"#,
         r#"bolide_request_duration_seconds_count{api="nosql",operation="ReadItem"} 2"#,
-        // Of HTTP are the database and the container.
+        // The other two were the creations of the database and the container by HTTP.
         r#"bolide_slow_operations_total{api="nosql"} 6"#,
         "bolide_direct_connections_open 1",
     ] {

@@ -1,5 +1,5 @@
-//! The recorded requests of the .NET client, in their order: ids, tokens and etags are those of this server, all else is as
-//! it came. Each answer has what the recorded one had, which the client took.
+//! The recorded requests of the .NET client, in their order, with the ids, tokens and etags of this server and otherwise
+//! unchanged. Each answer has everything that the recorded one had, which the client accepted.
 
 use direct::{Call, TlsClient};
 use document::{Value, parse_json};
@@ -12,7 +12,7 @@ use crate::direct::{Fixture, base64};
 struct Exchange {
     name: &'static str,
     request: Vec<u8>,
-    /// The one to the bulk request was not recorded.
+    /// The answer to the bulk request was not recorded.
     answer: Option<Vec<u8>>,
 }
 
@@ -37,7 +37,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// What this server said, for the requests that repeat it.
+/// The answers of this server that later requests repeat.
 #[derive(Default)]
 struct Said {
     session_token: Option<String>,
@@ -63,7 +63,7 @@ async fn replay(client: &mut TlsClient, exchange: &Exchange, rid: &str, said: &S
         continuation: recorded.continuation.and(said.continuation.as_deref()),
         // A year before the requests, as recorded.
         if_modified_since: recorded.if_modified_since.map(|_| "Mon, 14 Nov 2022 22:13:20 GMT"),
-        // Numbers are given by the test's own client.
+        // The test's own client numbers its requests.
         transport_request_id: None,
         payload_present: None,
         ..recorded
@@ -73,7 +73,7 @@ async fn replay(client: &mut TlsClient, exchange: &Exchange, rid: &str, said: &S
     client.call(&Call { resource_type, operation_type, tokens, payload }).await.unwrap()
 }
 
-/// Checks that an answer has what the recorded one has: status, tokens, and the members of its body.
+/// Checks that an answer has everything that the recorded one has: status, tokens, and the members of its body.
 fn judge(exchange: &Exchange, ours: &direct::Reply) {
     let name = exchange.name;
     let Some(answer) = &exchange.answer else { return assert_eq!(ours.status, 200, "{name}") };
@@ -82,7 +82,7 @@ fn judge(exchange: &Exchange, ours: &direct::Reply) {
     let recorded = AnswerTokens::decode(&frame[HEAD_BYTES..]).unwrap();
     assert_eq!(ours.status, head.status, "{name}: {}", ours.text());
     let found = ours.tokens();
-    // Databases and definitions are in no range, scripts in none here. The recorded answers name range 0 all the same, which the client does not need.
+    // Databases and definitions are in no range, scripts in none here. The recorded answers name range 0 nevertheless, which the client does not need.
     let is_in_range = !["database", "barrier", "stored-procedure"].iter().any(|part| name.contains(part));
     for (token, recorded, found) in [
         ("sessionToken", is_in_range && recorded.session_token.is_some(), found.session_token.is_some()),
@@ -148,7 +148,7 @@ async fn every_recorded_request_of_dotnet_is_answered_as_its_client_needs() {
         let known = |new: Option<&str>, old: Option<String>| new.map(str::to_owned).or(old);
         said.session_token = known(tokens.session_token, said.session_token);
         said.continuation = known(tokens.continuation, said.continuation);
-        // The etag of an item is repeated by the next read, that of a change feed by the next feed.
+        // The next read repeats the etag of an item, the next feed that of a change feed.
         if ["create", "change-feed"].contains(&exchange.name) {
             said.etag = tokens.etag.map(str::to_owned);
         }
@@ -159,7 +159,7 @@ async fn every_recorded_request_of_dotnet_is_answered_as_its_client_needs() {
     assert_eq!(replayed, 23);
 }
 
-/// Creates what the client created by HTTP, and returns the resource id of the container.
+/// Creates the resources that the client created by HTTP, and returns the resource id of the container.
 async fn make(server: &Server) -> String {
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     let container = server.create_container("c", "").await.expect_status(201);

@@ -1,4 +1,4 @@
-//! Direct mode: what keys and resource tokens may do, each request by its own.
+//! Direct mode: the rights of keys and resource tokens, checked for each request.
 
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ async fn two_keys_on_one_connection_have_each_their_own_rights_and_shares() {
     let refused = create(&other).with(|tokens| tokens.authorization = Some(&may_write));
     expect(&mut client, &refused, 401).await;
     expect(&mut client, &create(&other), 201).await;
-    // The reader holds all that it may.
+    // The tenant of the read-only key holds its whole share.
     let mut held = Vec::new();
     while let Ok(bytes) = load.hold(tenant(Kind::PrimaryReadonly), 1 << 14) {
         held.push(bytes);
@@ -49,7 +49,7 @@ async fn two_keys_on_one_connection_have_each_their_own_rights_and_shares() {
     expect(&mut client, &by_reader, 200).await;
 }
 
-/// A question for the addresses of the container.
+/// Returns a request for the addresses of the container.
 fn of_container(fixture: &Fixture, rid: &str, authorization: &str) -> Request {
     let path = format!("//addresses/?$resolveFor=dbs%2fx%2fcolls%2f{rid}%2fdocs");
     fixture.server.get(&path).unsigned().header("authorization", authorization)

@@ -1,4 +1,4 @@
-//! Direct mode: what strangers are charged, and what arrives of the last answers when the server ends a connection.
+//! Direct mode: the charges of unauthenticated clients, and the last answers that arrive when the server ends a connection.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::client::{DATE, KEY, Server};
 use crate::tls;
 
 const PATH: &str = "dbs/db/colls/c/docs/1";
-/// Requests of a stranger that are answered.
+/// The number of an unauthenticated client's requests that are answered.
 const REFUSALS: usize = 16;
 
 /// A server with its admission control.
@@ -46,7 +46,7 @@ impl Fixture {
         self.connect("d3Jvbmc=").await
     }
 
-    /// Waits until the bytes that unauthenticated connections hold are as wanted.
+    /// Waits until the bytes that unauthenticated connections hold fulfil a condition.
     async fn until_held(&self, is_wanted: impl Fn(usize) -> bool) {
         for _ in 0..12_000 {
             if is_wanted(self.load.unauthenticated().bytes) {
@@ -62,8 +62,8 @@ fn read() -> Call<'static> {
     Call::new(Read, PATH).key(r#"["p"]"#)
 }
 
-/// Reads answers with a status until the server ends the connection; how many there were. An error is a connection that was reset,
-/// or that ended inside of an answer.
+/// Reads answers with a status until the server ends the connection; returns how many there were. An error is a connection
+/// that was reset, or that ended inside of an answer.
 async fn rest(client: &mut TlsClient, status: u32) -> io::Result<usize> {
     let mut count = 0;
     while let Some(reply) = client.receiver.reply().await? {
@@ -81,13 +81,14 @@ async fn a_strangers_request_is_charged_with_its_head_and_no_longer_than_it_is_w
     let (number, bytes) = stranger.sender.session.request(&read()).unwrap();
     let (head, others) = bytes.split_at(HEAD_BYTES);
     stranger.sender.write(head).await.unwrap();
-    // The whole frame, and no more than that: of strangers who hold all there is the one that holds most is cut off.
+    // The whole frame, and no more than that: if unauthenticated clients hold the whole budget, the one that holds most is
+    // evicted.
     let charged = REQUEST_BYTES + bytes.len();
     fixture.until_held(|bytes| bytes == charged).await;
     stranger.sender.write(others).await.unwrap();
     assert_eq!(stranger.receiver.reply_to(number).await.unwrap().status, 401);
     fixture.until_held(|bytes| bytes == 0).await;
-    // Of many requests one is charged: the others are not read.
+    // Of many requests one is charged: the server does not read the others.
     let (_, bytes) = stranger.sender.session.request(&read()).unwrap();
     let (many, half) = (bytes.repeat(5), &bytes[..bytes.len() / 2]);
     stranger.sender.write(&[&many, half].concat()).await.unwrap();
@@ -120,7 +121,7 @@ async fn a_stranger_that_is_sent_away_with_unread_bytes_has_all_its_answers() {
     let fixture = Fixture::start().await;
     let mut stranger = fixture.stranger().await;
     let (_, bytes) = stranger.sender.session.request(&read()).unwrap();
-    // More than are answered, so that the connection ends with requests that the server has not read.
+    // More than the server answers, so that the connection ends with requests that it has not read.
     stranger.sender.write(&bytes.repeat(50 * REFUSALS)).await.unwrap();
     assert_eq!(rest(&mut stranger, 401).await.expect("a goodbye and no reset"), REFUSALS);
 }
@@ -136,7 +137,7 @@ async fn a_client_that_sends_no_frame_has_the_answers_to_what_it_sent_before() {
     for _ in 0..30 {
         bytes.extend(client.sender.session.request(&read()).unwrap().1);
     }
-    // Longer than any frame may be, and much behind it.
+    // Longer than any frame may be, with much behind it.
     bytes.extend(70_000_u32.to_le_bytes());
     bytes.resize(bytes.len() + 200_000, 7);
     client.sender.write(&bytes).await.unwrap();
@@ -153,7 +154,7 @@ async fn a_client_that_sends_while_a_server_that_stops_ends_its_connection_has_i
     for _ in 0..2 {
         client.sender.send(&read()).await.unwrap();
     }
-    // The answers wait in the system's buffers when the server, for which they are sent, finds the connection quiet.
+    // The answers wait in the system's buffers when the server, which has sent them, finds the connection silent.
     assert_eq!(client.receiver.reply().await.unwrap().unwrap().status, 200);
     fixture.server.stop();
     tokio::time::sleep(Duration::from_millis(800)).await;

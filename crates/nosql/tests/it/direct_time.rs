@@ -1,4 +1,4 @@
-//! Direct mode: how long requests and connections are waited for.
+//! Direct mode: how long the server waits for requests and connections.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -17,7 +17,7 @@ use crate::direct::{
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_mins(5);
-/// What a client says that it waits, in milliseconds.
+/// How long a client waits by its own token, in milliseconds.
 const SHORT_MS: u32 = 30;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_request_waits_no_longer_than_its_client() {
     expect(&mut client, &read(&item("small")), 404).await;
 }
 
-/// The memory for payloads is taken.
+/// All memory for payloads is taken.
 #[tokio::test]
 async fn a_large_payload_waits_for_memory_no_longer_than_its_client_and_holds_up_those_behind_it_shortly() {
     let bounds = Bounds { held_bytes: 1 << 20, max_wait: LONG, ..Bounds::default() };
@@ -101,8 +101,8 @@ async fn a_payload_that_arrives_too_slowly_is_answered_408() {
     let _ = reply.expect_status(408);
 }
 
-/// Nothing but the test moves the time as long as this exists: while a thread blocks, a paused clock does not skip to the
-/// next timer.
+/// Only the test moves the time as long as this exists: while a thread blocks, a paused clock does not skip to the next
+/// timer.
 struct StoppedClock {
     _release: mpsc::Sender<()>,
 }
@@ -114,7 +114,7 @@ fn stop_clock() -> StoppedClock {
     StoppedClock { _release: release }
 }
 
-/// Waits for something while the time goes on in steps that timers tell apart.
+/// Waits for a future while time advances in steps that timers can tell apart.
 async fn while_time_goes_on<T>(waiting: impl Future<Output = T>) -> T {
     let clock = async {
         loop {
@@ -140,7 +140,7 @@ async fn a_stranger_is_sent_away_after_thirty_seconds_and_a_known_client_never()
     expect(&mut stranger, &read(&path), 401).await;
     advance(STRANGER.saturating_sub(MOMENT)).await;
     expect(&mut stranger, &read(&path), 401).await;
-    // Its first valid request comes in the last moment.
+    // Its first valid request comes at the last moment.
     expect(&mut known, &read(&path), 404).await;
     advance(2 * MOMENT).await;
     assert!(is_closed(&mut stranger).await);

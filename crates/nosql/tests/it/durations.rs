@@ -1,4 +1,4 @@
-//! Every answer says how long the server took.
+//! Every answer has the duration that the server took.
 
 use crate::client::{KEY, Reply, Server};
 

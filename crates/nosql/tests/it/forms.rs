@@ -1,4 +1,4 @@
-//! What requests say of their own form: refused if it cannot be served, whatever they ask for.
+//! The forms of requests: refused if the server cannot serve them, whatever the operation.
 
 use crate::client::Server;
 

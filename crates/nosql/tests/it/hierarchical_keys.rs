@@ -133,7 +133,7 @@ async fn batches_and_bulk_take_missing_levels() {
     assert_eq!(list(&server, "[{}]").await, ["4", "5"]);
 }
 
-/// What Entity Framework sends for an entity without a partition key.
+/// The requests of Entity Framework for an entity without a partition key.
 #[tokio::test]
 async fn a_container_of_one_missing_level_serves_entity_framework() {
     for throughput in ["400", "40000"] {

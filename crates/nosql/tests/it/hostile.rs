@@ -1,4 +1,4 @@
-//! Peers that are broken or mean: a correct 4xx or a clean close, and the server goes on.
+//! Broken or malicious clients: they get a correct 4xx or a clean close, and the server continues.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::client::{Reply, Server};
 
-/// How long a busy machine may take for what happens at once on an idle one.
+/// How long a busy machine may take for work that an idle one does at once.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends bytes and reads until the server closes.
@@ -27,7 +27,7 @@ async fn is_alive(server: &Server) {
     server.get("/ready").unsigned().send().await.expect_status(200);
 }
 
-/// As [`is_alive`], where the time for a request's head is short: it is tried until one is in time.
+/// As [`is_alive`], where the time for a request's head is short: repeats until one request is in time.
 async fn is_alive_in_the_end(server: &Server) {
     let asks = async {
         let request = b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
@@ -131,7 +131,8 @@ async fn bytes_that_are_not_http_end_the_connection() {
 
 #[tokio::test]
 async fn slow_peers_lose_their_place() {
-    // Each limit has a server of its own: an honest peer on a busy machine needs longer than a limit that is short for a test.
+    // Each limit has a server of its own: an honest client on a busy machine needs longer than a limit that is short for a
+    // test.
     let short = Duration::from_millis(200);
     let server = Server::with_limits(Limits { head_timeout: short, ..Limits::default() }).await;
     // Silence, half of each protocol's opening, half a head: all closed.
@@ -144,7 +145,7 @@ async fn slow_peers_lose_their_place() {
         );
     }
     is_alive_in_the_end(&server).await;
-    // A body that stops in the middle: an answer that says so.
+    // A body that stops in the middle: the answer reports that.
     let server = Server::with_limits(Limits { body_pause_timeout: short, ..Limits::default() }).await;
     let (head, _) = server.post("/dbs", "").bytes(vec![b' '; 100]).to_bytes();
     let answer = exchange(server.address, &[head, b"{\"id\"".to_vec()].concat()).await;
@@ -188,7 +189,7 @@ async fn a_peer_that_does_not_read_loses_its_place() {
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
     let requests = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1000);
-    // Pipelined requests until the server has had enough of answering into the void.
+    // Pipelined requests until the server stops answering a client that does not read.
     let flood = async { while stream.write_all(&requests).await.is_ok() {} };
     assert!(timeout(PATIENCE, flood).await.is_ok(), "the connection is still served");
     is_alive(&server).await;
@@ -214,7 +215,7 @@ async fn connections_beyond_the_cap_are_closed_and_free_places_are_used_again() 
     let answer = exchange(server.address, alive).await;
     assert!(answer.is_empty(), "who is known stays");
     drop(held);
-    // The server notices the closed ones in its own time.
+    // The server notices the closed ones later.
     for _ in 0..2000 {
         let request = b"GET /alive HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         if exchange(server.address, request).await.starts_with(b"HTTP/1.1 200") {
@@ -250,7 +251,7 @@ async fn a_query_that_takes_too_long_is_stopped_and_told_so() {
         Server::with_limits(Limits { query_timeout: Duration::from_millis(1), ..Limits::default() }).await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     server.create_container("c", "").await.expect_status(201);
-    // What is asked for is looked at between two items, so there are some, of which each takes a while.
+    // The server checks for cancellation between two items, so there are some, each of which takes a while.
     let numbers = (0..50).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     for id in 1..=20 {
         let item = format!(r#"{{"id":"{id}","pk":"a","n":[{numbers}]}}"#);
@@ -270,7 +271,7 @@ async fn a_body_may_be_as_large_as_the_operator_says() {
     server.post("/dbs", &long).send().await.expect_error(413, 0, "RequestEntityTooLarge");
 }
 
-/// What a proxy before the server might read as another request, or another name, is not answered but with 400.
+/// Requests that a proxy before the server might read as another request, or another name, are answered only with 400.
 #[tokio::test]
 async fn requests_that_two_programs_could_read_differently_are_refused() {
     let server = Server::with_container("").await;
@@ -316,7 +317,7 @@ async fn no_answer_lets_a_browser_guess_what_it_is() {
     }
 }
 
-/// Unauthenticated clients cannot choose the size of answers that they leave unread.
+/// Unauthenticated clients cannot enlarge the answers that they leave unread.
 #[tokio::test]
 async fn what_a_stranger_sends_is_not_sent_back_at_length() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge on the same port, spoken by hand: preface, settings, one request.
+//! HTTP/2 with prior knowledge on the same port, written by hand: preface, settings, one request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use transport::{Admission, Bounds, Work};
 
 use crate::client::{DATE, KEY, Server, sign};
 
-/// How long an answer, or an end, is waited for.
+/// How long a test waits for an answer, or for an end.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -53,7 +53,7 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
-/// One request; the first byte of the answer's headers and its body.
+/// Sends one request; returns the first byte of the answer's headers and its body.
 async fn ask(server: &Server, method: &str, path: &str, body: &[u8]) -> (u8, Vec<u8>) {
     let mut stream = begin(server, &[], method, path, body).await;
     timeout(PATIENCE, read_answer(&mut stream)).await.unwrap()
@@ -87,18 +87,19 @@ fn signed_block(server: &Server, method: &str, path: &str) -> Vec<u8> {
     plain_block(0, &headers)
 }
 
-/// How the headers of the request of that number are written.
+/// Encodes the headers of the request of that number.
 type Block = fn(u32, &[(&str, &str)]) -> Vec<u8>;
 
-/// The headers of a request, each as it is.
+/// Returns the headers of a request, uncompressed.
 fn plain_block(_: u32, headers: &[(&str, &str)]) -> Vec<u8> {
     headers.iter().flat_map(|(name, value)| field(name, value)).collect()
 }
 
-/// The headers of one of several like requests: the first enters them in the dynamic table, the others refer to that.
+/// Returns the headers of one of several similar requests: the first enters them in the dynamic table, the others refer to
+/// that.
 fn indexed_block(request: u32, headers: &[(&str, &str)]) -> Vec<u8> {
     if request > 0 {
-        // What was entered last is number 62.
+        // The last entry is number 62.
         return (0..headers.len()).rev().map(|place| 0x80 | u8::try_from(62 + place).unwrap()).collect();
     }
     let entered = headers.iter().map(|(name, value)| {
@@ -134,7 +135,7 @@ async fn read_frame(stream: &mut (impl AsyncReadExt + Unpin)) -> (u8, u8, Vec<u8
     (head[3], head[4], payload)
 }
 
-/// A setting: answers have no window but what is granted later.
+/// A setting that gives answers no window beyond later grants.
 const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 #[tokio::test]
@@ -152,14 +153,14 @@ async fn a_peer_that_grants_no_window_loses_its_place() {
 async fn a_peer_that_grants_its_window_late_is_answered() {
     let server = Server::start().await;
     let mut late = begin(&server, &NO_WINDOW, "GET", "/", b"").await;
-    // The answer's head needs no window; once it is here, the body waits.
+    // The answer's head needs no window; once it has come, the body waits.
     while read_frame(&mut late).await.0 != HEADERS {}
     late.write_all(&frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes())).await.unwrap();
     let (_, body) = timeout(PATIENCE, read_answer(&mut late)).await.unwrap();
     assert!(body.starts_with(b"{"), "{}", String::from_utf8_lossy(&body));
 }
 
-/// A connection of a peer without a key that grants no window and wants `requests` answers at once.
+/// A connection of a client without a key that grants no window and requests `requests` answers at once.
 async fn flood(server: &Server, path: &str, requests: u32) -> TcpStream {
     let authority = server.address.to_string();
     let headers = [(":method", "GET"), (":scheme", "http"), (":authority", &authority), (":path", path)];
@@ -184,7 +185,7 @@ async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
     for _ in 0..40 {
         peers.push(flood(&server, "/dbs", 250).await);
     }
-    // Eight are answered at once; the others are read slowly, since a window may come with them.
+    // Eight are answered at once; the server reads the others slowly, since a window may come with them.
     while load.unauthenticated().bytes < 40 * 8 * STREAM_BYTES {
         tokio::task::yield_now().await;
     }
@@ -197,7 +198,7 @@ async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
     server.get("/ready").unsigned().send().await.expect_status(200);
     for peer in &mut peers {
         let ended = timeout(PATIENCE, peer.read_to_end(&mut Vec::new())).await;
-        assert!(ended.is_ok(), "who grants no window and wants ever more is cut off");
+        assert!(ended.is_ok(), "a client that grants no window and sends ever more requests is cut off");
     }
     assert_eq!((load.unauthenticated().cut_off, load.unauthenticated().bytes), (40, 0));
 }
@@ -212,7 +213,7 @@ async fn a_peer_without_a_key_whose_window_comes_behind_its_requests_is_answered
         let (kind, flags, _) = timeout(PATIENCE, read_frame(&mut stream)).await.unwrap();
         heads += usize::from(kind == HEADERS);
         whole += usize::from(kind == DATA && flags & 1 == 1);
-        // As many answers wait as may, and the last request may be unread.
+        // As many answers wait as allowed, and the last request may be unread.
         if kind == HEADERS && heads == 8 {
             for request in 0..9 {
                 let granted = frame(WINDOW_UPDATE, 0, 2 * request + 1, &5_000_u32.to_be_bytes());
@@ -223,7 +224,7 @@ async fn a_peer_without_a_key_whose_window_comes_behind_its_requests_is_answered
     assert_eq!((heads, load.unauthenticated().cut_off), (9, 0));
 }
 
-/// So many requests at once on a new connection, whose answers are read; the first byte of the head of each answer.
+/// Sends so many requests at once on a new connection and reads their answers; returns the first byte of the head of each.
 async fn burst(server: &Server, requests: u32, signature: Option<&str>, block: Block) -> Vec<u8> {
     let authority = server.address.to_string();
     let mut headers =
@@ -301,14 +302,14 @@ async fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
     stream.write_all(PREFACE).await.unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
     while timeout(PATIENCE, read_frame(&mut stream)).await.unwrap().0 != GOAWAY {}
-    // Its body does not come, so that its answer comes later than a connection without requests would be closed.
+    // Its body does not come, so that its answer comes later than the end of a connection without requests.
     let request = frame(HEADERS, 4, 1, &signed_block(&server, "POST", "/dbs"));
     stream.write_all(&request).await.unwrap();
     let (_, body) = timeout(PATIENCE, read_answer(&mut stream)).await.unwrap();
     assert!(body.starts_with(b"{\"code\":\"RequestTimeout\""), "{}", String::from_utf8_lossy(&body));
 }
 
-/// Places of `:status` in the static header table.
+/// The indexes of `:status` in the static header table.
 const OK: u8 = 0x88;
 const NOT_FOUND: u8 = 0x8d;
 

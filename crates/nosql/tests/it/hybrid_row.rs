@@ -1,4 +1,4 @@
-//! Batches and bulk requests as `HybridRow`, the form of the .NET client: the same requests in JSON are answered alike.
+//! Batches and bulk requests as `HybridRow`, the form of the .NET client: the same requests in JSON have the same results.
 
 use document::Value;
 use hybridrow::{Operation, OperationKind, OperationResult, decode_results, encode_operations};
@@ -7,7 +7,7 @@ use crate::client::{Reply, Server};
 
 const PATH: &str = "/dbs/db/colls/c/docs";
 
-/// A batch of the key "a" if it is atomic, else a bulk request.
+/// Sends a batch of the key "a" if it is atomic, otherwise a bulk request.
 async fn send(server: &Server, atomic: bool, body: Vec<u8>) -> Reply {
     let request = server.post(PATH, "").bytes(body).header("x-ms-cosmos-is-batch-request", "True");
     let request = request.header("x-ms-cosmos-batch-atomic", if atomic { "True" } else { "False" });
@@ -29,7 +29,7 @@ fn statuses(reply: &Reply) -> Vec<i32> {
     results(reply).iter().map(|result| result.status).collect()
 }
 
-/// What both forms tell of an operation: status, substatus, charge, whether it has an etag and a body.
+/// The results of both forms for an operation: status, substatus, charge, whether it has an etag and a body.
 type Told = (i64, i64, f64, bool, bool);
 
 fn told(reply: &Reply) -> Vec<Told> {
@@ -179,7 +179,7 @@ async fn a_body_that_is_no_stream_of_operations_is_refused_by_name() {
 /// The largest body of a bulk request, which the .NET client fills.
 pub(crate) const BULK_BYTES: usize = 2_202_010;
 
-/// A bulk body of at most so many bytes, and of hardly fewer: two upserts of one item under the key "a".
+/// A bulk body of at most so many bytes, and hardly fewer: two upserts of one item under the key "a".
 pub(crate) fn bulk_of(bytes: usize) -> Vec<u8> {
     let text = format!(r#"{{"id":"1","pk":"a","x":"{}"}}"#, "x".repeat(1_000_000));
     let operation = Operation {

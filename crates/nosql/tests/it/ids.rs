@@ -1,13 +1,13 @@
-//! Ids as clients put them into a path: escaped, half escaped, or not at all; but always signed as they are.
+//! Ids as clients put them into a path: escaped, half escaped, or not at all; but always signed unescaped.
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::client::{DATE, KEY, Reply, Request, Server, sign_link};
 
-/// What a request line cannot carry, and nothing else.
+/// Only the characters that a request line cannot carry.
 const LEAST: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'<').add(b'>').add(b'`');
 
-/// What the service takes.
+/// Ids that the service accepts.
 const IDS: [&str; 23] = [
     "plain",
     "Disallowed?Chars",
@@ -38,7 +38,7 @@ fn link(id: &str) -> String {
     format!("dbs/db/colls/c/docs/{id}")
 }
 
-/// A request about an item, its id escaped so far, signed as clients do.
+/// A request about an item, its id escaped in this way, signed as clients do.
 fn about(server: &Server, method: &str, id: &str, escape: &'static AsciiSet, body: &str) -> Request {
     let path = format!("/dbs/db/colls/c/docs/{}", utf8_percent_encode(id, escape));
     let signature = sign_link(method, "docs", &link(id), DATE, KEY);
@@ -76,7 +76,7 @@ async fn every_id_that_the_service_takes_works_however_it_is_escaped() {
     }
 }
 
-/// Whichever way an address may be read, it is about the item that was signed, and about no other.
+/// However an address may be read, it names the item that was signed, and no other.
 #[tokio::test]
 async fn the_signature_tells_which_id_is_meant() {
     let server = Server::with_container("").await;
@@ -105,7 +105,7 @@ async fn the_signature_tells_which_id_is_meant() {
     }
 }
 
-/// JavaScript's address of the item `?` is that of the list, with a slash behind it; the signature names the item.
+/// JavaScript's address of the item `?` is that of the list, with a slash after it; the signature names the item.
 #[tokio::test]
 async fn a_question_mark_alone_that_a_client_drops_names_its_item_and_not_the_list() {
     let server = Server::with_container("").await;
@@ -122,7 +122,7 @@ async fn a_question_mark_alone_that_a_client_drops_names_its_item_and_not_the_li
     assert_id(&replaced, "?");
     let patch = r#"{"operations":[{"op":"incr","path":"/n","value":1}]}"#;
     assert_eq!(about("PATCH", patch).send().await.expect_status(200).member("n").to_json(), "2");
-    // What is signed for the item neither creates nor reads a list of changes.
+    // A signature for the item neither creates nor reads a list of changes.
     about("POST", r#"{"id":"b","pk":"p"}"#).send().await.expect_status(405);
     about("GET", "").header("a-im", "Incremental Feed").send().await.expect_status(405);
     about("DELETE", "").send().await.expect_status(204);

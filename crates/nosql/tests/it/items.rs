@@ -96,7 +96,7 @@ async fn conditions_are_kept() {
     server.get(path).key("a").header("if-none-match", &old).send().await.expect_status(200);
     let missing = server.put("/dbs/db/colls/c/docs/2", r#"{"id":"2","pk":"a"}"#).key("a");
     missing.header("if-match", &old).send().await.expect_error(404, 0, "NotFound");
-    // An upsert creates what is not there, and has no version to compare with.
+    // An upsert creates a missing item, and has no version to compare with.
     let first = server.post(DOCS, r#"{"id":"2","pk":"a"}"#).key("a").upsert();
     first.header("if-match", &old).send().await.expect_status(201);
     let second = server.post(DOCS, r#"{"id":"2","pk":"a"}"#).key("a").upsert();
@@ -164,7 +164,7 @@ async fn partition_keys_must_fit() {
     let wrong = server.create("b", body).await.expect_error(400, 1001, "BadRequest");
     assert!(wrong.message().contains("Partition key provided either doesn't correspond to definition"));
     server.post(DOCS, body).send().await.expect_status(201);
-    // Whether there is an item comes first: under the key of the request there may be none to replace.
+    // The existence of the item is checked first: under the key of the request there may be none to replace.
     let put = |key: &str| server.put("/dbs/db/colls/c/docs/1", r#"{"id":"1","pk":"b"}"#).key(key).send();
     put("a").await.expect_error(400, 1001, "BadRequest");
     put("none").await.expect_error(404, 0, "NotFound");

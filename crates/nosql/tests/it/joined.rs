@@ -1,5 +1,5 @@
-//! Queries over several partition key ranges, asked as a client asks that joins the rows itself: the plan first, then the
-//! rewritten text at every range, then the partial results made one.
+//! Queries over several partition key ranges, by a client that joins the rows itself: first the plan, then the rewritten
+//! text at every range, then the partial results combined.
 
 use document::Value;
 
@@ -9,7 +9,7 @@ use crate::ranges::RANGE_ID;
 
 const DOCS: &str = "/dbs/db/colls/c/docs";
 
-/// What the .NET client announces.
+/// The features that the .NET client announces.
 pub(crate) const DOTNET: &str = "Aggregate, Distinct, GroupBy, MultipleAggregates, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, \
                       NonValueAggregate, DCount, NonStreamingOrderBy, CountIf, HybridSearch, WeightedRankFusion, \
                       HybridSearchSkipOrderByRewrite";
@@ -48,7 +48,7 @@ pub(crate) fn rows(reply: Reply) -> Vec<Value> {
     reply.expect_status(200).member("Documents").as_array().expect("a feed").to_vec()
 }
 
-/// The rows that each range gives for a text.
+/// Returns the rows of each range for a text.
 pub(crate) async fn rows_by_range(server: &Server, text: &str) -> Vec<Vec<Value>> {
     let mut all = Vec::new();
     for range in ranges(server).await {
@@ -57,7 +57,7 @@ pub(crate) async fn rows_by_range(server: &Server, text: &str) -> Vec<Vec<Value>
     all
 }
 
-/// What a client makes of a `SELECT VALUE` of one aggregate, from its plan and every range.
+/// Returns the result that a client computes for a `SELECT VALUE` of one aggregate, from its plan and every range.
 async fn joined(server: &Server, text: &str, features: &str) -> String {
     let plan = plan(server, "c", text, Some(features)).await.expect_status(200).member("queryInfo");
     let kinds = plan.get("aggregates").and_then(Value::as_array).expect("aggregates").to_vec();
@@ -131,7 +131,7 @@ async fn what_no_client_joins_is_refused_by_name_and_a_range_answers_for_itself_
             "{}",
             refused.message()
         );
-        // A request without a range is answered over all of them.
+        // The server answers a request without a range over all of them.
         assert!(!rows(query(&server, &body(text)).send().await).is_empty(), "{text}");
     }
     let by_range = rows_by_range(&server, "SELECT VALUE MAKELIST(c.n) FROM c").await;
@@ -210,7 +210,7 @@ async fn a_question_about_the_container_needs_no_from_outside_t14() {
             assert_eq!(ask(text).await, expected, "{text} after {seconds} s more");
         }
     }
-    // Without a word for all partitions, such a query is as wide as any other.
+    // Without the header for all partitions, such a query needs it like any other.
     let narrow = server.post(DOCS, &body(exists)).header("x-ms-documentdb-isquery", "True");
     narrow.send().await.expect_error(400, 0, "BadRequest");
     let narrow = server.post(DOCS, &body(exists)).header("x-ms-documentdb-isquery", "True").key("p0");

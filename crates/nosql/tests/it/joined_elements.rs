@@ -1,5 +1,5 @@
-//! Ordered rows of something inside of an item, or made of it, over several partition key ranges: clients merge them by
-//! their sort keys and tell rows with equal keys apart by the `_rid` of the item.
+//! Ordered rows of elements inside of items, over several partition key ranges: clients merge them by their sort keys and
+//! tell rows with equal keys apart by the `_rid` of the item.
 
 use document::Value;
 
@@ -21,7 +21,7 @@ async fn with_arrays() -> Server {
     server
 }
 
-/// The text that is sent to ranges, with the place for a filter.
+/// Returns the text for the ranges, with the placeholder for a filter.
 async fn rewritten(server: &Server, text: &str) -> String {
     let info = plan(server, "c", text, Some(DOTNET)).await.expect_status(200).member("queryInfo");
     info.get("rewrittenQuery").and_then(Value::as_str).expect("a text").to_owned()

@@ -1,4 +1,4 @@
-//! The account's keys over the wire: what each is good for, and what becomes of it when it is replaced.
+//! The account's keys over the wire: the rights of each, and the effect of replacing it.
 
 use account::Kind;
 
@@ -89,7 +89,8 @@ async fn a_read_only_key_writes_nothing_and_says_why() {
     assert_eq!(server.get(DOCS).send().await.ids("Documents"), ["1"]);
 }
 
-/// The token in a permission grants what the permission says: reading one must not make a writer of a reader.
+/// The token in a permission grants the rights of the permission: a client that may only read must not get the rights to
+/// write by reading one.
 #[tokio::test]
 async fn a_read_only_key_sees_no_permissions() {
     let server = server().await;

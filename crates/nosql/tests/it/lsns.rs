@@ -1,5 +1,5 @@
-//! LSNs and session tokens: counted per range, of the range that they name, and accepted wherever they are sent back
-//! (decision 0027).
+//! LSNs and session tokens: counted per range, of the range that they name, and accepted with every request (decision
+//! 0027).
 
 use document::Value;
 
@@ -7,7 +7,7 @@ use crate::client::{Reply, Request, Server};
 use crate::ranges::{DOCS, RANGE_ID, four_ranges, item};
 
 const TOKEN: &str = "x-ms-session-token";
-/// What says how far the range is.
+/// The headers with the position of the range.
 const OF_RANGE: [&str; 5] = [
     "lsn",
     "x-ms-cosmos-llsn",
@@ -17,7 +17,7 @@ const OF_RANGE: [&str; 5] = [
 ];
 const OF_ITEM: [&str; 2] = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"];
 
-/// The range and the LSN that an answer shows, in all places alike.
+/// Returns the range and the LSN that an answer shows, equal in all headers.
 #[track_caller]
 fn shown(reply: &Reply) -> (usize, u64) {
     let token = reply.header(TOKEN).unwrap_or_else(|| panic!("no token: {}", reply.text()));
@@ -40,7 +40,7 @@ fn upsert(server: &Server, container: &str, key: &str, id: &str) -> Request {
     server.post(&format!("/dbs/db/colls/{container}/docs"), &item(key, id)).key(key).upsert()
 }
 
-/// Makes a container `other` to which another client writes.
+/// Creates a container `other` to which another client writes.
 async fn with_other(server: &Server) {
     server.create_container("other", "").await.expect_status(201);
 }
@@ -127,7 +127,7 @@ fn writes(server: &Server, key: &str) -> Vec<(u16, Request)> {
 
 const RETENTION: &str = r#""defaultTtl":-1,"changeFeedPolicy":{"retentionDuration":10}"#;
 
-/// Four ranges of very different counts, with another client's writes between all of theirs; the LSN of each.
+/// Four ranges of very different counts, with another client's writes in between; returns the LSN of each.
 async fn uneven() -> (Server, [String; 4], [u64; 4]) {
     let (server, keys) = four_ranges(RETENTION).await;
     with_other(&server).await;
@@ -206,7 +206,7 @@ async fn each_token_is_accepted_by_every_request() {
             reply.expect_error(404, 1002, "NotFound");
         }
     }
-    // A number that is of the past in one range is of the future in another.
+    // A number of the past in one range is of the future in another.
     let lsns = [0, 3].map(|range| format!("{range}:-1#{}", lsns[3]));
     let read = |token: &str| server.get(&format!("{DOCS}/first")).key(&keys[0]).header(TOKEN, token).send();
     read(&lsns[1]).await.expect_status(200);
@@ -276,7 +276,8 @@ async fn a_bulk_answer_names_one_range_that_it_reached() {
     assert_eq!(shown(&batch), (1, lsns[1] + 4));
 }
 
-/// What the change feed estimators of SDKs compute: LSN of the session token less `_lsn` of the first pending change plus 1.
+/// The computation of the change feed estimators in SDKs: LSN of the session token less `_lsn` of the first pending change
+/// plus 1.
 #[tokio::test]
 async fn the_estimated_lag_counts_the_commits_of_the_range_alone() {
     let (server, keys, _) = uneven().await;

@@ -1,4 +1,4 @@
-//! Throughput: asked for in headers, read by query, replaced by PUT.
+//! Throughput: requested in headers, read by query, replaced by PUT.
 
 use document::Value;
 
@@ -64,7 +64,7 @@ async fn an_offer_is_replaced_on_condition() {
     put(&member("_etag"), 600).await.expect_status(200);
     put(&member("_etag"), 700).await.expect_error(412, 0, "PreconditionFailed");
     put("*", 800).await.expect_status(200);
-    // A performance level is kept as it is given, and counts for nothing.
+    // A performance level is stored unchanged, and has no effect.
     let typed = |level: &str| {
         let body = offer.to_json().replace("\"Invalid\"", level).replace(":400", ":800");
         server.put(&path, &body).send()

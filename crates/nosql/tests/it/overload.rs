@@ -1,4 +1,4 @@
-//! More than can be done, and bytes that are not taken: refusals that clients understand, and others are served.
+//! Overload, and answers that clients do not read: refusals that clients understand, while others are served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ async fn what_would_not_fit_is_refused_before_its_body_is_read() {
     let rest = load.hold(tenant(Kind::Primary), 1 << 17).unwrap();
     server.create("a", r#"{"id":"3","pk":"a"}"#).await.expect_error(429, 3200, "TooManyRequests");
     server.read("a", "large").await.expect_error(429, 3200, "TooManyRequests");
-    // What is small and done on the spot holds nothing.
+    // A small request that runs without waiting holds nothing.
     server.read("a", "1").await.expect_status(200);
     server.get("/alive").unsigned().send().await.expect_status(200);
     server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
@@ -70,7 +70,7 @@ async fn what_would_not_fit_is_refused_before_its_body_is_read() {
     until(|| load.held_bytes() == 0).await;
 }
 
-/// There would be room for a small answer, and how large this one is shows when it was made.
+/// There would be memory for a small answer, and the size of this one is known only once it is made.
 #[tokio::test]
 async fn a_read_whose_answer_finds_no_room_is_refused_and_its_connection_stays() {
     let load = Arc::new(Admission::new(Bounds { held_bytes: 1 << 20, ..bounds() }));
@@ -87,7 +87,7 @@ async fn a_read_whose_answer_finds_no_room_is_refused_and_its_connection_stays()
     until(|| load.held_bytes() == 0).await;
 }
 
-/// Peers that announce much and send nothing.
+/// Clients that announce much and send nothing.
 #[tokio::test]
 async fn large_bodies_that_do_not_come_hold_up_other_large_ones_alone() {
     let load = Arc::new(Admission::new(Bounds { held_bytes: 1 << 20, ..bounds() }));
@@ -123,7 +123,7 @@ async fn a_body_and_an_answer_are_counted_until_they_are_gone() {
     drop(sender);
     until(|| load.held_bytes() == 0).await;
 
-    // More than the kernel takes off the server's hands.
+    // More than the kernel's buffers take from the server.
     for id in 0..4 {
         let body = large.replace("large", &format!("large-{id}"));
         server.create("a", &body).await.expect_status(201);
@@ -140,7 +140,7 @@ async fn a_body_and_an_answer_are_counted_until_they_are_gone() {
     until(|| load.held_bytes() == 0).await;
 }
 
-/// Forty scans of a read-only key that last, and what a read-write key asks for meanwhile.
+/// Forty long scans of a read-only key, and requests of a read-write key meanwhile.
 #[tokio::test]
 async fn a_greedy_key_does_not_hold_up_the_queries_of_another() {
     let load = Arc::new(Admission::new(Bounds { queries: 8, ..bounds() }));
@@ -157,7 +157,7 @@ async fn a_greedy_key_does_not_hold_up_the_queries_of_another() {
     server.get("/ready").unsigned().send().await.expect_status(200);
 }
 
-/// What a tenant that holds nothing is refused is what makes a server not ready.
+/// Refusing tenants that hold nothing makes a server not ready.
 #[tokio::test]
 async fn a_server_that_refuses_honest_work_is_not_ready_until_it_does_it_again() {
     let bounds = Bounds { unready_after: Duration::from_millis(60), ..bounds() };
@@ -211,7 +211,7 @@ async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_sil
     }
 }
 
-/// The server does things in its own time.
+/// Waits: the server works in the background.
 pub(crate) async fn until(holds: impl Fn() -> bool) {
     for _ in 0..12_000 {
         if holds() {

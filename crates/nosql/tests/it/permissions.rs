@@ -1,4 +1,4 @@
-//! Permissions and their resource tokens: who holds one gets what the permission says, as long as it says so.
+//! Permissions and their resource tokens: a token grants the rights of its permission, as long as that has them.
 
 use std::sync::atomic::Ordering;
 
@@ -25,7 +25,7 @@ fn definition(id: &str, mode: &str, resource: &str, extra: &str) -> String {
     format!(r#"{{"id":"{id}","permissionMode":"{mode}","resource":"{resource}"{extra}}}"#)
 }
 
-/// Makes the permission `p` and gives its token.
+/// Creates the permission `p` and returns its token.
 async fn token(server: &Server, mode: &str, resource: &str, extra: &str) -> String {
     let body = definition("p", mode, resource, extra);
     server.post(FEED, &body).upsert().send().await.string("_token")
@@ -190,7 +190,7 @@ async fn a_permission_for_an_item_is_for_no_other_id() {
             send(request, &token).await.expect_error(403, 0, "Forbidden");
         }
     }
-    // By resource id it is one item, not every item of that id.
+    // A resource id names one item, not every item with that id.
     let token = token(&server, "All", &link, "").await;
     send(server.get(ITEM).key("b"), &token).await.expect_error(403, 0, "Forbidden");
     send(server.delete(ITEM).key("a"), &token).await.expect_status(204);
@@ -243,7 +243,7 @@ async fn a_token_is_worth_what_its_permission_says_now() {
     server.delete(&format!("{FEED}/p")).send().await.expect_status(204);
     send(server.get(DOCS), &first).await.expect_error(403, 0, "Forbidden");
     send(server.get("/"), &first).await.expect_error(403, 0, "Forbidden");
-    // A new permission of the same id is another one, and so is one whose id is the old resource id.
+    // A new permission with the same id is a different one, and so is one whose id is the old resource id.
     let second = token(&server, "All", "dbs/db/colls/c", "").await;
     server.post(FEED, &definition(&rid, "All", "dbs/db/colls/c", "")).send().await.expect_status(201);
     send(server.get(DOCS), &first).await.expect_error(403, 0, "Forbidden");

@@ -157,7 +157,7 @@ async fn what_the_language_lacks_is_named_with_its_place() {
     assert!(reply.message().contains("SC1001") && reply.message().contains("FRM"), "{}", reply.message());
 }
 
-/// The plan that a client of these features gets.
+/// Returns the plan for a client with these features.
 pub(crate) async fn plan(server: &Server, container: &str, text: &str, features: Option<&str>) -> Reply {
     let body = format!("{{\"query\":{}}}", Value::from(text).to_json());
     let mut request = server
@@ -304,7 +304,7 @@ async fn three_containers() -> Server {
     server
 }
 
-/// All rows of a query, range by range as a client asks that knows the ranges.
+/// Returns all rows of a query, range by range, as a client requests them that knows the ranges.
 async fn rows_of_ranges(server: &Server, container: &str, text: &str) -> Vec<Value> {
     let ranges = server.get(&format!("/dbs/db/colls/{container}/pkranges")).send().await;
     let body = format!("{{\"query\":{}}}", Value::String(text.to_owned()).to_json());
@@ -419,7 +419,7 @@ async fn parts_of_a_time_with_an_offset_are_those_of_utc() {
 }
 
 /// On a plane every spatial function computes with plain numbers: constants, filters, orders, conditions of patches, and
-/// what clients get from plans over several ranges.
+/// the plans of clients over several ranges.
 #[tokio::test]
 async fn a_container_of_flat_geometry_measures_on_a_plane() {
     let server = Server::start().await;
@@ -466,7 +466,7 @@ async fn a_container_of_flat_geometry_measures_on_a_plane() {
     let batch = format!(r#"[{{"operationType":"Patch","id":"a","resourceBody":{near}}}]"#);
     let batch = server.post(DOCS, &batch).key("a").header("x-ms-cosmos-is-batch-request", "True");
     batch.header("x-ms-cosmos-batch-atomic", "True").send().await.expect_status(200);
-    // Another container of the same account still has the earth.
+    // Another container of the same account still computes on the earth.
     server.create_container("round", "").await.expect_status(201);
     let body = r#"{"id":"a","pk":"a","at":{"type":"Point","coordinates":[3,4]}}"#;
     server.post("/dbs/db/colls/round/docs", body).key("a").send().await.expect_status(201);

@@ -1,4 +1,4 @@
-//! A container of four ranges: which range an answer names, and what it says of it.
+//! A container of four ranges: the range that an answer names, and its numbers.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) async fn four_ranges(extra: &str) -> (Server, [String; 4]) {
     (server, keys)
 }
 
-/// The range that an answer names, in all places alike.
+/// Returns the range that an answer names, equal in all headers.
 #[track_caller]
 fn range(reply: &Reply) -> usize {
     let token = reply.header("x-ms-session-token").unwrap_or_else(|| panic!("no token: {}", reply.text()));
@@ -100,7 +100,7 @@ async fn errors_name_the_range_that_was_asked_for_and_no_other() {
         let bulk = bulk.header("x-ms-cosmos-is-batch-request", "True").send().await.expect_status(400);
         assert_eq!(range(&bulk).to_string(), id);
     }
-    // What is of no range names none: a client would take its list of ranges for outdated.
+    // An error outside of all ranges names none: a client would consider its list of ranges outdated.
     let nowhere = [query(), query().header(RANGE_ID, "9"), server.post(DOCS, "{")];
     for request in nowhere {
         let reply = request.send().await;

@@ -1,4 +1,4 @@
-//! A refused request has done nothing: it has not restarted a countdown either (T33). Pages are refused as requests are.
+//! A refused request has no effect: it does not restart a countdown either (T33). Pages are refused as requests are.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ async fn a_refused_request_restarts_no_countdown_t33() {
     assert_eq!(living.collect::<Vec<_>>(), ["answered", "queried"]);
 }
 
-/// Pages of which each is a query.
+/// Pages, each of which is a query.
 struct Queries;
 
 impl Pages for Queries {
@@ -169,7 +169,7 @@ async fn pages_pass_admission_control_like_every_request() {
     server.get("/_explorer/sign-in").unsigned().send().await.expect_status(200);
     drop(permit);
     page().send().await.expect_status(200);
-    // Answers that are not taken leave no room for more, and large bodies wait for room as everywhere.
+    // Unread answers leave no memory for more, and large bodies wait for memory as everywhere.
     let held = load.hold(tenant(Kind::Primary), 1 << 17).unwrap();
     page().send().await.expect_status(429);
     drop(held);

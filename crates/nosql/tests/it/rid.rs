@@ -58,7 +58,8 @@ async fn a_database_named_like_a_resource_id_is_found_by_name() {
     assert!(by_rid.expect_error(401, 0, "Unauthorized").message().contains("Sign the whole link"));
 }
 
-/// A signature over a resource id covers one segment, in lower case: with it alone nothing may be opened that has other names.
+/// A signature over a resource id covers one segment, in lower case: by itself it must give access to nothing with other
+/// names.
 #[tokio::test]
 async fn a_signature_over_a_resource_id_opens_nothing_else() {
     let server = Server::with_container("").await;
@@ -82,7 +83,7 @@ async fn a_signature_over_a_resource_id_opens_nothing_else() {
     for link in &opened {
         by_link(&server, "GET", link, None, Some("a"), "").await.expect_status(200);
     }
-    // The last segment says nothing of what lies before it, and of a name it says less.
+    // The last segment determines nothing before it, and a name even less.
     let refused = [
         format!("dbs/{db}/colls/c"),
         format!("dbs/{db}/colls/C"),
@@ -101,7 +102,7 @@ async fn a_signature_over_a_resource_id_opens_nothing_else() {
         let reply = by_link(&server, "GET", &link, Some(feed), None, "").await;
         reply.expect_error(401, 0, "Unauthorized");
     }
-    // What is not there is not found, whichever way it is named; a container is found in its database only.
+    // A missing resource is not found by either kind of name; a container is found only in its database.
     for link in [format!("dbs/{other}/colls/{c}"), "dbs/AAAAfw==".to_owned()] {
         by_link(&server, "GET", &link, None, None, "").await.expect_error(404, 0, "NotFound");
     }

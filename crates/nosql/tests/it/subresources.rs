@@ -1,4 +1,4 @@
-//! Users and scripts: kept and given back, never run.
+//! Users and scripts: stored and returned, never run.
 
 use crate::client::Server;
 

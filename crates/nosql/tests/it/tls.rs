@@ -91,7 +91,7 @@ async fn clients_agree_on_a_protocol_inside_the_handshake() {
         let stream = connect(&server, &connector).await;
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
     }
-    // What was agreed on is spoken: the answer to a preface is a frame of settings.
+    // The negotiated protocol is spoken: the answer to a preface is a frame of settings.
     let (server, connector) = server(Limits::default(), &[b"h2"]).await;
     let mut stream = connect(&server, &connector).await;
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
@@ -110,14 +110,14 @@ async fn everybody_may_have_the_root() {
     without.get("/_explorer/emulator.pem").unsigned().send().await.expect_error(404, 0, "NotFound");
 }
 
-/// Whether the server ends a connection that begins with some bytes and says no more.
+/// Whether the server ends a connection that begins with some bytes and sends no more.
 async fn is_ended_after(server: &Server, begun: &[u8]) -> bool {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let _ = stream.write_all(begun).await;
     is_ended(stream).await
 }
 
-/// Whether the server has ended a connection, whatever it says before.
+/// Whether the server has ended a connection, whatever it sends before.
 async fn is_ended(mut stream: TcpStream) -> bool {
     let mut rest = Vec::new();
     tokio::time::timeout(Duration::from_mins(1), stream.read_to_end(&mut rest)).await.is_ok()
@@ -127,8 +127,8 @@ async fn is_ended(mut stream: TcpStream) -> bool {
 async fn a_handshake_that_breaks_or_stops_loses_its_place() {
     const BROKEN: &[u8] = &[0x16, 0x03, 0x01, 0x00, 0x05, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
     const STOPPED: &[u8] = &[0x16, 0x03, 0x01, 0x02];
-    // One that stops is waited for, shortly here: too shortly for a whole handshake on a busy machine. That its place is given back
-    // is shown by the next one, which gets one: it is ended no sooner than the limit allows.
+    // The server waits for a client that stops, shortly here: too shortly for a whole handshake on a busy machine. The next
+    // connection shows that the slot is released: it gets one, and ends no sooner than the limit allows.
     let short = Duration::from_millis(50);
     let limits = Limits { handshake_timeout: short, connections: 1, ..Limits::default() };
     let (hasty, _) = server(limits, &[b"http/1.1"]).await;
@@ -137,7 +137,7 @@ async fn a_handshake_that_breaks_or_stops_loses_its_place() {
         assert!(is_ended_after(&hasty, STOPPED).await);
         assert!(began.elapsed() >= short, "there was no place for it");
     }
-    // A client in the middle of its handshake counts: there is one place, and it was given back.
+    // A client in the middle of its handshake counts: there is one slot, and it was released.
     let limits = Limits { connections: 1, ..Limits::default() };
     let (server, connector) = server(limits, &[b"http/1.1"]).await;
     for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! TTL through the wire. The rules are proved in the engine and the simulator; here it is shown that every write
-//! path reaches them and that their answers have the right codes.
+//! TTL through the wire. The engine's tests and the simulator prove the rules; these tests show that every write path
+//! reaches them and that their answers have the right codes.
 
 use document::Value;
 
@@ -7,7 +7,7 @@ use crate::client::Server;
 
 const DOCS: &str = "/dbs/db/colls/c/docs";
 
-/// Own ttl values that are refused, as they stand in JSON, and as the message shows them.
+/// Own ttl values that are refused, as written in JSON, and as shown in the message.
 const BAD: [&str; 9] = ["0", "-10", "null", "1.5", "\"x\"", "2147483648", "true", "{}", "[]"];
 
 #[tokio::test]

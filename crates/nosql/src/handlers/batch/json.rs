@@ -20,7 +20,7 @@ pub(super) fn parse(body: &[u8], surface: Surface) -> Result<Vec<Result<Entry, E
     Ok(list.iter().map(|value| given(value)?.entry(surface)).collect())
 }
 
-/// Returns the error for a body of neither form: it says what came.
+/// Returns the error for a body of neither form, with the beginning of the body.
 fn no_operations(body: &[u8], error: &document::Error) -> Error {
     let found = match body.first() {
         None => "is empty".to_owned(),

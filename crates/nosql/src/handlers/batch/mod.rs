@@ -47,7 +47,7 @@ pub(crate) struct Preference {
     pub(crate) not_modified: bool,
 }
 
-/// An operation as a request has it, in either form.
+/// An operation as written in a request, in either form.
 struct Given<'a> {
     kind: OperationKind,
     id: Option<&'a str>,
@@ -59,8 +59,8 @@ struct Given<'a> {
     minimal: bool,
 }
 
-/// Returns the operations of a request body, whose conditions compute on that surface. The outer error refuses the request, an
-/// inner one its operation.
+/// Returns the operations of a request body, whose conditions use the geometry of that surface. The outer error refuses the
+/// request, an inner one its operation.
 pub(crate) fn parse(body: &[u8], surface: Surface) -> Result<Vec<Result<Entry, Error>>, Error> {
     match Form::of(body) {
         Form::Json => json::parse(body, surface),

@@ -104,7 +104,7 @@ impl Results {
         (self.output.finish(), self.all_succeeded, self.charge, self.range)
     }
 
-    /// Keeps one pair of all: a number of one range says nothing about another.
+    /// Keeps one pair of range and number: the number of one range means nothing in another.
     fn reach(&mut self, reached: RangeLsn) {
         let kept = match self.range {
             Some(known) if known.range == reached.range => {
@@ -126,7 +126,7 @@ impl Results {
         if self.full && body.is_none() && effect == Effect::Read {
             return self.failure(&Error::AnswerFull);
         }
-        // The service counts an item that was not modified among what makes the answer "multi-status".
+        // The service counts an unmodified item as a reason for "multi-status".
         self.all_succeeded &= effect != Effect::NotModified;
         self.output.push(&Shown {
             etag: outcome.item.as_ref().map(|item| item.etag.to_string()).as_deref(),
@@ -204,7 +204,7 @@ fn push_json(text: &mut Vec<u8>, shown: &Shown<'_>) {
         member(&format!(",\"retryAfterMilliseconds\":{wait}"));
     }
     if let Some(message) = &shown.message {
-        // The two spellings of the substatus are read by different SDKs.
+        // Different SDKs read the two spellings of the substatus.
         let message = quoted(message);
         member(&format!(
             ",\"subStatusCode\":{substatus},\"substatusCode\":{substatus},\"message\":{message}"

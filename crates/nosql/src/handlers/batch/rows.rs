@@ -34,7 +34,7 @@ fn given<'a>(operation: &hybridrow::Operation<'a>) -> Result<Given<'a>, Error> {
     })
 }
 
-/// Refuses an indexing directive that the header of a point operation could not have either; a valid one changes nothing.
+/// Refuses an indexing directive that the header of a point operation would refuse too; a valid one changes nothing.
 fn check_directive(directive: Option<&str>) -> Result<(), Error> {
     let known =
         |text: &str| ["include", "exclude", "default"].iter().any(|known| text.eq_ignore_ascii_case(known));
