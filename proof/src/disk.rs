@@ -144,7 +144,7 @@ impl<'a> Disk<'a> {
     }
 }
 
-/// Returns the state of writes that were not synced.
+/// Applies the writes that were not synced to the contents, as far as the loss keeps them.
 fn apply(
     contents: &mut HashMap<FileId, Content>,
     pending: &BTreeMap<usize, &Act>,

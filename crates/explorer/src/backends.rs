@@ -49,7 +49,7 @@ pub struct OpenConnections {
     pub mongodb: u64,
 }
 
-/// Returns how many connections are open now.
+/// A function that returns how many connections are open now.
 pub type OpenConnectionsCount = Arc<dyn Fn() -> OpenConnections + Send + Sync>;
 
 /// The backends of the explorer.

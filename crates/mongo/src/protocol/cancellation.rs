@@ -37,7 +37,7 @@ impl Cancellation {
         self.waiters.notify_waiters();
     }
 
-    /// Returns when the command is to stop.
+    /// Completes when the command is to stop.
     pub(crate) async fn cancelled(&self) {
         loop {
             let notified = self.waiters.notified();

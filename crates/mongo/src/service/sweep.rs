@@ -100,7 +100,7 @@ impl Service {
         next
     }
 
-    /// Returns when a step of [`Service::sweep`] is due. Waits for ever as long as nothing can become due.
+    /// Completes when a step of [`Service::sweep`] is due. Waits for ever as long as nothing can become due.
     pub async fn sweep_due(&self) {
         self.sweep_timer.wait().await;
     }

@@ -152,7 +152,7 @@ impl Options {
         }
     }
 
-    /// Returns an option that must be one of these words, ignoring case, or absent.
+    /// Refuses an option unless it is absent or one of these words, ignoring case.
     pub(crate) fn one_of(&self, option: TextOption, words: &[&str]) -> Result<(), Error> {
         match self.text(option).map(str::trim) {
             None | Some("") => Ok(()),
