@@ -2,7 +2,7 @@
 
 /// Added around every box, in degrees, so that rounding never loses an edge.
 const MARGIN: f64 = 1e-7;
-/// How near to a pole longitudes no longer tell places apart, in degrees.
+/// How near to a pole longitudes no longer distinguish positions, in degrees.
 const POLE_MARGIN: f64 = 1e-4;
 
 pub(crate) type Position = (f64, f64);

@@ -2,7 +2,7 @@
 
 use bson::ValueRef;
 
-/// Returns a number without its fraction, if it is one and fits.
+/// Returns a number without its fraction, if the value is a number and fits.
 pub(crate) fn whole(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Int32(number) => Some(number.into()),

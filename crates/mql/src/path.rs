@@ -103,7 +103,7 @@ pub enum Arrays {
 /// A value that a path found.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaf<'a> {
-    /// The value; `None` where the place is missing.
+    /// The value; `None` where it is missing.
     pub value: Option<ValueRef<'a>>,
     /// The position in the outermost array that the path entered without naming a position.
     pub position: Option<usize>,
@@ -213,7 +213,7 @@ impl FieldPath {
         }
     }
 
-    /// Returns the value found by names alone: arrays are entered by position only. For paths that mean one place.
+    /// Returns the value found by names alone: arrays are entered by position only. For paths that name a single value.
     pub fn get<'a>(&self, document: DocumentRef<'a>) -> Option<ValueRef<'a>> {
         let mut value = ValueRef::Document(document);
         for component in &self.0 {
@@ -279,7 +279,8 @@ impl PathTraversal<'_> {
         self.field(document.get(&component.name), rest, position, visit)
     }
 
-    /// Returns what a component has found, with the rest of the path still to go.
+    /// Visits the values at the rest of the path from what a component has found; returns whether `visit` has ended the
+    /// search.
     fn field<'a>(
         &mut self,
         value: Option<ValueRef<'a>>,

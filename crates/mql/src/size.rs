@@ -2,7 +2,7 @@
 
 use bson::{DocumentRef, Value, ValueRef};
 
-/// What a field costs beside its name and its value.
+/// The bytes of a field beside its name and its value.
 const FIELD_BYTES: usize = size_of::<String>() + size_of::<Value>();
 
 /// Returns how many bytes a tree of this document takes, roughly.

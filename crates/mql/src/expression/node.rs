@@ -90,7 +90,7 @@ impl Comparison {
 }
 
 impl Node {
-    /// Returns `true` if the value depends on nothing but variables that `is_known` knows.
+    /// Returns `true` if the value depends on nothing but variables for which `is_known` returns true.
     pub(crate) fn is_given(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Node::Constant(_) => true,

@@ -284,12 +284,12 @@ impl Sum {
     }
 }
 
-/// A sum of doubles that keeps what each addition rounds away (Knuth's two-sum).
+/// A sum of doubles that keeps the rounding error of each addition (Knuth's two-sum).
 #[derive(Debug, Clone, Copy, Default)]
 struct DoubleDouble {
     high: f64,
     low: f64,
-    /// The plain sum: what counts once there was an infinity or a NaN.
+    /// The plain sum: the total once there was an infinity or a NaN.
     plain: f64,
 }
 

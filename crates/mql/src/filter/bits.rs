@@ -11,7 +11,7 @@ use crate::numbers::{integer, whole};
 /// Highest position that may be asked about.
 const POSITION_MAX: i64 = i32::MAX as i64;
 
-/// Which bits to look at, and what they have to be.
+/// A test of some bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitTest {
     rule: BitRule,
@@ -19,7 +19,7 @@ pub struct BitTest {
     positions: Vec<u32>,
 }
 
-/// What the bits have to be.
+/// The required value of the bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the operators'")]
 pub enum BitRule {
@@ -58,13 +58,13 @@ impl BitTest {
         Ok(BitTest { rule, positions })
     }
 
-    /// Returns `true` if a value is a number or binary data whose bits are as wanted.
+    /// Returns `true` if a value is a number or binary data whose bits have the required value.
     pub(super) fn matches(&self, value: ValueRef<'_>) -> bool {
         let number;
         let (bytes, beyond): (&[u8], bool) = match value {
             ValueRef::Binary(BinaryRef { bytes, .. }) => (bytes, false),
             value => {
-                // A number with a fraction, or beyond 64 bits, has no bits to speak of.
+                // A number with a fraction, or beyond 64 bits, has no defined bits.
                 let Some(bits) = integer(value).filter(|_| whole(value).is_some()) else { return false };
                 number = bits.to_le_bytes();
                 (&number, bits < 0)

@@ -1,7 +1,7 @@
-//! Why a document does not match a filter: what clients read in `errInfo.details` of a write that a validator refused.
+//! Why a document does not match a filter: the contents of `errInfo.details` of a write that a validator refused.
 //!
 //! The explainer evaluates the filter as it was written, clause by clause. So the explanation has no rules of its own about
-//! operators and cannot disagree with the filter. Within a negation it reports what did match.
+//! operators and cannot disagree with the filter. Within a negation it reports the clauses that matched.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::path::{Arrays, FieldPath};
 const DEPTH_MAX: usize = 32;
 /// How many values of an array are shown.
 const VALUES_MAX: usize = 10;
-/// The reason where no other is known.
+/// The reason if no other is known.
 const NO_MATCH: &str = "the document does not match";
 
 /// Explains which clauses of a filter a document does not meet. The work counts in the context, and ends with it: that
@@ -302,7 +302,7 @@ fn told(clause: &Clause) -> Document {
     told
 }
 
-/// Returns `true` if the operator asks for the opposite of what it looks for.
+/// Returns `true` if the operator requires the opposite of what it searches for.
 fn is_negative(clause: &Clause) -> bool {
     match clause.operator.as_str() {
         "$ne" | "$nin" => true,

@@ -1,14 +1,15 @@
 //! The conditions of an `$expr` on single fields: equalities, which an index can serve.
 //!
-//! An expression compares whole values: `{$eq: ["$a", 5]}` holds for `{a: 5}` and not for `{a: [5]}`. So it implies the condition
-//! `{a: 5}` of filters, which is what an index answers, and is implied by none; the expression itself is always asked too.
+//! An expression compares whole values: `{$eq: ["$a", 5]}` holds for `{a: 5}` and not for `{a: [5]}`. So it implies the
+//! condition `{a: 5}` of filters, which an index can answer, and no condition implies it; the expression itself is always
+//! evaluated too.
 
 use bson::{Document, Value, ValueRef};
 
 use super::node::{Comparison, Node, Test};
 use crate::path::FieldPath;
 
-/// Returns the fields that an expression compares with something, and with what: those of an `$eq`, alone or within `$and`.
+/// Returns the fields that an expression compares, and the values: those of an `$eq`, alone or within `$and`.
 pub(crate) fn equalities(expression: ValueRef<'_>) -> Vec<(&str, ValueRef<'_>)> {
     let mut found = Vec::new();
     collect(expression, &mut found);
@@ -56,8 +57,8 @@ fn constant(side: ValueRef<'_>, variables: &Document) -> Option<Value> {
     }
 }
 
-/// Returns `true` if equal means the same to expressions and to filters. An array may be what a path makes of many
-/// documents, and to a filter a pattern is no value.
+/// Returns `true` if equality means the same to expressions and to filters. An array may be the result of a path through
+/// many documents, and for a filter a pattern is no value.
 fn is_comparable(value: &Value) -> bool {
     !matches!(value, Value::Array(_) | Value::Undefined | Value::Regex(_))
 }

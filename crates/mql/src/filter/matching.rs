@@ -49,7 +49,7 @@ impl Node {
         self.decide(&mut leaf, matching)
     }
 
-    /// Returns whether a value, as the only thing that the path finds, meets the condition.
+    /// Returns whether a value, as the only one that the path finds, meets the condition.
     pub(super) fn matches_item(&self, value: ValueRef<'_>, matching: MatchContext<'_>) -> Result<bool> {
         self.decide(
             &mut |node| match node {
@@ -100,8 +100,8 @@ impl Node {
         }
     }
 
-    /// Returns the position of the item by which the last condition over an array holds, as `$` means it. Of an `$or` it is
-    /// the first branch that holds; negations say nothing.
+    /// Returns the position of the item by which the last condition over an array holds, for `$`. Of an `$or` it is the
+    /// first branch that holds; negations have no position.
     pub(super) fn position(
         &self,
         document: DocumentRef<'_>,

@@ -47,7 +47,7 @@ pub struct Settings {
     pub collation: Collation,
     /// The values of `let`, by name. Every part of a request shares them.
     pub variables: Arc<Document>,
-    /// What the text index of the collection says, if there is one: the input of `$text`.
+    /// The rules of the collection's text index, if there is one: the input of `$text`.
     pub text: Option<Arc<TextRules>>,
     /// The budget for the regular expressions of the request.
     pub patterns: PatternBudget,
@@ -76,7 +76,7 @@ impl Filter {
         Ok(Filter { root: parse::Parser { settings }.filter(filter)?, settings: settings.clone() })
     }
 
-    /// Returns the filter that lets everything through.
+    /// Returns the filter that matches every document.
     pub fn everything() -> Filter {
         Filter { root: Node::And(Vec::new()), settings: Settings::default() }
     }
@@ -97,7 +97,7 @@ impl Filter {
         &self.root
     }
 
-    /// Returns the condition that asks for the nearest first, if there is one.
+    /// Returns the condition that requires the nearest documents first, if there is one.
     pub fn near(&self) -> Option<&Near> {
         self.root.conjuncts().iter().find_map(|node| match node {
             Node::Field { test: Test::Near(near), .. } => Some(&**near),
@@ -115,8 +115,8 @@ impl Filter {
         matches!(&self.root, Node::And(nodes) if nodes.is_empty()) || matches!(self.root, Node::True)
     }
 
-    /// Returns the values that fields must equal for a document to match: what an upsert begins with. Only conditions that
-    /// must hold count, so of `$or` only one with a single branch; `$in` and `$all` with a single value are equalities too.
+    /// Returns the values that fields must equal for a document to match, for upserts. Only conditions that must hold
+    /// count, so of `$or` only one with a single branch; `$in` and `$all` with a single value are equalities too.
     pub fn equalities(&self) -> Vec<(&FieldPath, ValueRef<'_>)> {
         let mut found = Vec::new();
         collect_equalities(&self.root, &mut found);
@@ -140,7 +140,7 @@ fn collect_equalities<'f>(node: &'f Node, found: &mut Vec<(&'f FieldPath, ValueR
     }
 }
 
-/// A condition on a single value: what `$pull` and the like ask of items.
+/// A condition on a single value: that of `$pull` and the like on items.
 #[derive(Debug, Clone)]
 pub struct Condition {
     root: Node,
@@ -158,7 +158,7 @@ impl Condition {
         self.root.matches_field(value, MatchContext { context, settings: &self.settings })
     }
 
-    /// Returns whether a value matches by itself: items of an array are not looked at.
+    /// Returns whether a value matches by itself: items of an array are not examined.
     pub fn matches_exactly(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
         self.root.matches_item(value, MatchContext { context, settings: &self.settings })
     }

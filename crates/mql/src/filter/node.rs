@@ -23,21 +23,21 @@ pub enum Node {
     Not(Box<Node>),
     /// Something that the path finds passes the test.
     Field {
-        /// Where to look; empty within the operators of an `$elemMatch`, where the item itself is meant.
+        /// Where to look; empty within the operators of an `$elemMatch`, where it stands for the item itself.
         path: FieldPath,
-        /// What to ask.
+        /// The test of the values there.
         test: Test,
     },
     /// An expression over the document is true: `$expr`.
     Expr {
         /// The expression.
         expression: Expression,
-        /// Conditions on fields that hold wherever it is true: what an index can be asked.
+        /// Conditions on fields that hold wherever it is true, for indexes.
         implied: Vec<Node>,
     },
-    /// The document looks like this: `$jsonSchema`.
+    /// The document conforms to this schema: `$jsonSchema`.
     Schema(Box<Schema>),
-    /// Words are found in it: `$text`.
+    /// The document contains the words of this search: `$text`.
     Text(Box<TextSearch>),
     /// A random part of all documents.
     SampleRate(f64),
@@ -47,7 +47,7 @@ pub enum Node {
     False,
 }
 
-/// A question about one value.
+/// A test of one value.
 #[derive(Debug, Clone)]
 pub enum Test {
     /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`, or a plain value.
@@ -117,7 +117,7 @@ impl TypeSet {
     pub const NUMBERS: TypeSet =
         TypeSet(bit(Kind::Double) | bit(Kind::Int32) | bit(Kind::Int64) | bit(Kind::Decimal128));
 
-    /// Returns `true` if values of that type are meant.
+    /// Returns `true` if the set contains that type.
     pub fn contains(self, kind: Kind) -> bool {
         self.0 & bit(kind) != 0
     }
@@ -128,7 +128,7 @@ impl TypeSet {
         TypeSet(self.0 | other.0)
     }
 
-    /// Returns all types that are meant.
+    /// Returns all types in the set.
     pub fn kinds(self) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
@@ -170,7 +170,7 @@ impl Node {
         Node::Not(Box::new(self))
     }
 
-    /// Returns all of them, as simply as it can be said.
+    /// Returns the conjunction of all of them, in its simplest form.
     pub(super) fn all(mut nodes: Vec<Node>) -> Node {
         if nodes.len() == 1 { nodes.pop().unwrap_or(Node::True) } else { Node::And(nodes) }
     }
@@ -190,7 +190,7 @@ impl Node {
         below + usize::from(is_such(self))
     }
 
-    /// Returns the first thing of a kind outside of negations and `$elemMatch`.
+    /// Returns the first node of a kind outside of negations and `$elemMatch`.
     pub(super) fn find<'n, T>(&'n self, pick: &dyn Fn(&'n Node) -> Option<&'n T>) -> Option<&'n T> {
         match self {
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().find_map(|node| node.find(pick)),

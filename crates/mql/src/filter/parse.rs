@@ -375,7 +375,7 @@ fn ordering(name: &str, comparison: Comparison, operand: ValueRef<'_>) -> Result
     Ok(Test::Compare(comparison, comparable(operand)?))
 }
 
-/// Returns `true` if a value switches something on.
+/// Returns `true` if a value counts as true for an option.
 pub(crate) fn is_truthy(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Bool(value) => value,

@@ -1,7 +1,6 @@
 //! `$text`: full-text search in the fields of a text index.
 //!
-//! What the index says about fields, weights and language comes with the settings; without it a search can be parsed, but
-//! not evaluated.
+//! The index's fields, weights and language come with the settings; without them a search can be parsed, but not evaluated.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! The keys that a document has in an index.
 //!
-//! Fields that lead through one array are taken from its items together, so that what stands in one item stands in one key:
+//! Fields that lead through one array take their values from its items together, so that the values in one item are in one
+//! key:
 //!
 //! ```text
 //! {"a.b": 1, "a.c": 1}   of {a: [{b: 1, c: 2}, {b: 3, c: 4}]}     (1, 2) and (3, 4), not (1, 4)
@@ -26,7 +27,7 @@ use crate::path::Component;
 
 /// How many keys one document may have in one index.
 const KEYS_MAX: usize = 100_000;
-/// How many steps finding them may take, and how much work is a step.
+/// How many steps finding them may take.
 const STEPS_MAX: usize = 10 * KEYS_MAX;
 const STEP_WORK: usize = 64;
 /// How long the hash of a hashed part is.
@@ -37,8 +38,8 @@ const HASH_BYTES: usize = 8;
 pub struct Entries {
     /// Ordered and distinct.
     pub keys: Vec<Vec<u8>>,
-    /// Whether an array was entered on the way. Once an index has such a document, two bounds on one field may be met by
-    /// two items of one array, so plans have to be more conservative: the index records it.
+    /// Whether the path entered an array. Once an index has such a document, two bounds on one field may be met by two
+    /// items of one array, so plans have to be more conservative: the index records it.
     pub multikey: bool,
     /// Whether a key was cut ([`bson::Extent::Cut`]). Once an index has such a key it serves no sort: the index
     /// records it.
@@ -64,7 +65,7 @@ impl IndexSpec {
                 let value = encode_key(value, &self.collation, &mut key);
                 out.push(key, path == Extent::Cut || value == Extent::Cut)
             })?;
-            // Whether an array was opened is not known by path, so the careful answer.
+            // It is not known by path whether an array was opened; `true` is safe.
             out.multikey = true;
         } else {
             self.ordinary_keys(document, context, &mut out)?;
@@ -77,15 +78,15 @@ impl IndexSpec {
         Ok(Some(Entries { keys: out.keys, multikey: out.multikey, cut: out.cut }))
     }
 
-    /// Returns the values that a key of a document stands for, by field: what a duplicate key error tells. Missing fields
-    /// are null.
+    /// Returns the values that a key of a document stands for, by field, for a duplicate key error. Missing fields are
+    /// null.
     pub fn key_value(&self, document: DocumentRef<'_>, key: &[u8], context: &Context) -> Result<Document> {
         let found = self.found_key(document, key, context)?;
         let nulls = || self.parts.iter().map(|part| (part.name.as_str(), Value::Null)).collect();
         Ok(found.unwrap_or_else(nulls))
     }
 
-    /// Returns the values of the document that make up the key, if there are such.
+    /// Returns the values of the document that make up the key, if there are any.
     fn found_key(
         &self,
         document: DocumentRef<'_>,
@@ -112,8 +113,8 @@ impl IndexSpec {
         Ok(found.map(named))
     }
 
-    /// Returns what `{$meta: "indexKey"}` shows of a key of a document; none where the key is not made of values (text,
-    /// places, fields by wildcard) or was too long to be kept whole.
+    /// Returns the value of `{$meta: "indexKey"}` for a key of a document; none where the key is not made of values (text,
+    /// positions on the globe, fields by wildcard) or was too long to be kept whole.
     pub fn shown_key(
         &self,
         document: DocumentRef<'_>,
@@ -129,7 +130,7 @@ impl IndexSpec {
         if special.as_ref().is_some_and(Vec::is_empty) {
             return Ok(());
         }
-        // Whether a document is in a text or geographic index is decided by that field alone.
+        // Only that field decides whether a document is in a text or geographic index.
         let sparse = self.sparse && special.is_none();
         let special = special.unwrap_or_else(|| vec![Vec::new()]);
         let mut keys = Vec::new();
@@ -162,7 +163,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// Returns what stands in the place of a text or geographic part, each a piece of a key; `None` if there is no such part.
+    /// Returns the pieces of keys that replace a text or geographic part; `None` if there is no such part.
     fn special_parts(
         &self,
         document: DocumentRef<'_>,
@@ -255,7 +256,7 @@ pub(super) fn hash_of_key(key: &[u8]) -> [u8; HASH_BYTES] {
 #[derive(Clone)]
 struct Cursor<'d, 'p> {
     at: CursorState<'d>,
-    /// What of the path is still to go.
+    /// The rest of the path.
     rest: &'p [Component],
     /// The route to this position: fields with the same route are in the same array.
     route: Vec<Step<'p>>,
@@ -294,7 +295,7 @@ impl<'e> Expansion<'e> {
             .parts
             .iter()
             .map(|part| match part.kind {
-                // Has its own way to its values.
+                // These find their values in their own way.
                 PartKind::Text | PartKind::Sphere | PartKind::Wildcard => {
                     Cursor { at: CursorState::Missing, rest: &[], route: Vec::new() }
                 }
@@ -342,7 +343,7 @@ impl<'e> Expansion<'e> {
         if self.steps > STEPS_MAX { Err(too_many_keys()) } else { Ok(()) }
     }
 
-    /// All fields that wait at one array go on in its items, item by item.
+    /// Continues all fields that wait at one array in its items, item by item.
     fn by_item<'d>(&mut self, cursors: &[Cursor<'d, 'e>], first: usize, emit: Emit<'_, 'd>) -> Result<()> {
         self.gathered.multikey = true;
         let CursorState::Value(ValueRef::Array(items)) = cursors[first].at else { return Ok(()) };
@@ -366,7 +367,7 @@ impl<'e> Expansion<'e> {
         Ok(())
     }
 
-    /// One field goes on at a position of its array, and in those documents of it that have a field of that name.
+    /// Continues one field at a position of its array, and in those documents of it that have a field of that name.
     fn by_position<'d>(
         &mut self,
         cursors: &[Cursor<'d, 'e>],
@@ -428,7 +429,7 @@ fn parallel(one: &Cursor<'_, '_>, other: &Cursor<'_, '_>) -> Error {
     )
 }
 
-/// Goes on through documents as far as that leads; the array, if it ends at one.
+/// Continues through documents as far as the path leads; returns the array, if it ends at one.
 fn walk<'d>(cursor: &mut Cursor<'d, '_>) -> Option<ArrayRef<'d>> {
     loop {
         match (cursor.at, cursor.rest.split_first()) {
@@ -445,7 +446,7 @@ fn walk<'d>(cursor: &mut Cursor<'d, '_>) -> Option<ArrayRef<'d>> {
     }
 }
 
-/// Returns a field that was waiting at an array, in one of its items; `None` is what an empty array has.
+/// Returns a field that was waiting at an array, in one of its items; `None` stands for an empty array.
 fn entered<'d, 'p>(cursor: &Cursor<'d, 'p>, item: Option<ValueRef<'d>>, position: usize) -> Cursor<'d, 'p> {
     let mut next = cursor.clone();
     next.route.push(Step::Position(position));

@@ -75,8 +75,8 @@ impl IndexSpec {
         IndexSpec::parse_in(spec, UnknownOptions::Refused, &Collation::simple())
     }
 
-    /// Returns the same for an index of a collection with that collation, which it takes over unless it names one. The
-    /// collation is given as it is: what a collection of before format 9 has cannot be named.
+    /// Returns the same for an index of a collection with that collation, which it takes over unless it names one. A
+    /// request cannot name the collation of a collection from before format 9, so it is passed as it is.
     pub fn parse_in(
         spec: DocumentRef<'_>,
         unknown: UnknownOptions,
@@ -130,7 +130,7 @@ impl IndexSpec {
         self.sparse
     }
 
-    /// Returns `true` if plans do without it.
+    /// Returns `true` if plans ignore it.
     pub fn is_hidden(&self) -> bool {
         self.hidden
     }
@@ -145,12 +145,12 @@ impl IndexSpec {
         &self.collation
     }
 
-    /// Returns the expression that says which documents are in it.
+    /// Returns the filter that selects the documents in it.
     pub fn partial_filter(&self) -> Option<&Filter> {
         self.partial.as_ref().map(|partial| &partial.filter)
     }
 
-    /// Returns how a text index reads its fields.
+    /// Returns the rules of a text index.
     pub fn text_rules(&self) -> Option<&TextRules> {
         self.text.as_ref()
     }
@@ -177,13 +177,13 @@ impl IndexSpec {
         }
     }
 
-    /// Reads what [`IndexSpec::to_stored`] wrote.
+    /// Reads the output of [`IndexSpec::to_stored`].
     pub fn parse_stored(spec: DocumentRef<'_>) -> Result<IndexSpec> {
         parse::parse(spec, parse::Origin::Store, &Collation::simple())
     }
 
-    /// Returns the specification as it is stored: as it is listed, with the name of the order its keys are in and of the
-    /// rules its terms were made by.
+    /// Returns the specification as it is stored: as it is listed, with the names of the order of its keys and of the rules
+    /// of its terms.
     pub fn to_stored(&self) -> Document {
         let mut stored = self.to_document();
         if !self.collation.is_simple() {

@@ -19,7 +19,7 @@ pub(super) enum Origin {
     Store,
 }
 
-/// Options that are known. Those of the second list mean something only to the index on `_id` or to everyone.
+/// Known options. Those of the second list have an effect only for the index on `_id`, or for all indexes.
 const OPTIONS: &[&str] = &[
     "unique",
     "sparse",
@@ -39,11 +39,11 @@ const OPTIONS: &[&str] = &[
     "storageEngine",
 ];
 const BASIC_OPTIONS: &[&str] = &["key", "name", "v", "ns", "collation"];
-/// Options that are refused by name, because passing over them would promise what does not happen.
+/// Options that are refused by name, because ignoring them would promise something that does not happen.
 const UNSUPPORTED_OPTIONS: &[&str] =
     &["prepareUnique", "clustered", "columnstoreProjection", "bits", "min", "max", "bucketSize"];
 
-/// `inherited` is the collation of an index that names none.
+/// Reads a specification. `inherited` is the collation of an index that names none.
 pub(super) fn parse(spec: DocumentRef<'_>, origin: Origin, inherited: &Collation) -> Result<IndexSpec> {
     parse_fields(spec, origin, inherited).map_err(|error| in_context(error, spec))
 }
@@ -220,7 +220,7 @@ fn partial(spec: DocumentRef<'_>, collation: &Collation) -> Result<Option<Partia
     Ok(Some(Partial { expression: expression.to_document(), filter }))
 }
 
-/// Only conditions that can be compared with those of a filter.
+/// Refuses conditions that cannot be compared with those of a filter.
 fn check_partial(node: &Node, depth: usize) -> Result<()> {
     let unsupported =
         |what: &str| Err(cannot_create(format!("Expression not supported in partial index: {what}")));
@@ -248,7 +248,7 @@ fn check_partial(node: &Node, depth: usize) -> Result<()> {
     }
 }
 
-/// Options that are listed as they came.
+/// Returns the options that are listed unchanged.
 fn kept(spec: DocumentRef<'_>, parts: &[Part]) -> Result<Document> {
     let mut kept = Document::new();
     if parts.iter().any(|part| part.kind == PartKind::Sphere) {
@@ -274,7 +274,7 @@ fn kept(spec: DocumentRef<'_>, parts: &[Part]) -> Result<Document> {
         }
         kept.push("storageEngine", engine.to_value());
     }
-    // Every build is one in the background; those who ask for it look whether it was noted.
+    // Every build runs in the background; clients that request it check whether the option is listed.
     if let Some(background) = spec.get("background") {
         kept.push("background", background.to_value());
     }

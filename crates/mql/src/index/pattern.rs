@@ -14,7 +14,7 @@ const FIELDS_MAX: usize = 32;
 pub struct Part {
     /// The field as the pattern names it.
     pub name: String,
-    /// The path to the field; of a wildcard, to the place below which everything is indexed.
+    /// The path to the field; of a wildcard, the path below which everything is indexed.
     pub path: FieldPath,
     /// How its values become keys.
     pub kind: PartKind,
@@ -33,7 +33,7 @@ pub enum PartKind {
     Text,
     /// By the cells of a grid over the globe.
     Sphere,
-    /// By path and value of everything below a place.
+    /// By path and value of everything below a path.
     Wildcard,
 }
 
@@ -44,7 +44,7 @@ impl PartKind {
     }
 }
 
-/// Returns the name that an index on these fields has unless it is given another: `a_1_b_-1`.
+/// Returns the default name of an index on these fields: `a_1_b_-1`.
 pub fn default_name(key: DocumentRef<'_>) -> String {
     let part = |(name, value): (&str, ValueRef<'_>)| match value {
         ValueRef::String(text) => format!("{name}_{text}"),

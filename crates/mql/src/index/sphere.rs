@@ -43,8 +43,9 @@ impl Cell {
     }
 }
 
-/// Returns the spans of pieces of keys that everything touching these boxes has one of: half-open, in order. A span holds
-/// whatever begins with one of its pieces: behind a piece there are the other parts of the key and the number of the item.
+/// Returns the spans of pieces of keys such that every geometry touching these boxes has one of them: half-open, in order.
+/// A span holds everything that begins with one of its pieces: after a piece follow the other parts of the key and the
+/// number of the item.
 pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut spans = Vec::new();
     for cell in boxes.iter().flat_map(cover) {
@@ -55,7 +56,7 @@ pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
             None => upper.push(5),
         }
         spans.push((cell.0.clone(), upper));
-        // The cells that it lies within, each for itself.
+        // The cells that contain it, each by itself.
         for length in 0..cell.0.len() {
             let outer = &cell.0[..length];
             spans.push(([outer, &[0]].concat(), [outer, &[1]].concat()));

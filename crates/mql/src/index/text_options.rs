@@ -1,4 +1,4 @@
-//! The options of a text index, as they come, are listed and stored.
+//! The options of a text index, as received, listed and stored.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::path::{Component, FieldPath};
 use crate::text::TextRules;
 use crate::text::analysis::Edition;
 
-/// The option of a stored index that names the rules its terms were made by.
+/// The option of a stored index that names the rules of its terms.
 pub(super) const TERMS: &str = "terms";
 const WEIGHT_MAX: f64 = 1_000_000_000.0;
 const KEY_FIELD: &str = "_fts";
@@ -21,8 +21,8 @@ const KEY_EXTRA_FIELD: &str = "_ftsx";
 const VERSION: i32 = 3;
 
 impl TextRules {
-    /// Reads the options of a text index; also gives the key as it is listed, and the parts with one in place of all text
-    /// fields. `None` if it is no text index.
+    /// Reads the options of a text index; also returns the key as it is listed, and the parts with one for all text fields.
+    /// `None` if it is not a text index.
     pub(super) fn parse(
         spec: DocumentRef<'_>,
         key: &Document,
@@ -68,12 +68,12 @@ impl TextRules {
         listed.push("textIndexVersion", self.version);
     }
 
-    /// Returns what is stored beside what is listed: how its terms were made.
+    /// Returns the text stored beside the listed options: the name of the rules of its terms.
     pub(super) fn stored_terms(&self) -> Option<&'static str> {
         (self.edition != Edition::Legacy).then_some(SNOWBALL)
     }
 
-    /// Refuses arrays in the fields that stand beside the words of a key. Indexes made before format 10 may have some.
+    /// Refuses arrays in the fields beside the words of a key. Indexes made before format 10 may have some.
     pub(super) fn check_parts(&self, parts: &[Part], document: DocumentRef<'_>) -> Result<()> {
         let has_array = |part: &&Part| {
             part.kind.is_ordinary() && meets_array(ValueRef::Document(document), part.path.components())
@@ -133,7 +133,7 @@ fn version(spec: DocumentRef<'_>) -> Result<i32> {
     }
 }
 
-/// Returns the rules that terms are made by: a new index gets those of its version, a stored one has the name of its rules.
+/// Returns the rules of the terms: a new index gets those of its version, a stored one names its rules.
 fn edition(spec: DocumentRef<'_>, version: i32, origin: Origin) -> Result<Edition> {
     let current = if version < VERSION { Edition::Ascii } else { Edition::Unicode };
     match spec.get(TERMS) {
@@ -161,7 +161,7 @@ fn meets_array(value: ValueRef<'_>, rest: &[Component]) -> bool {
     }
 }
 
-/// All text fields are listed as one, with its two names.
+/// Returns the listed key: all text fields are listed as one, with its two names.
 fn listed_key(key: &Document, parts: &[Part]) -> (Document, Vec<Part>) {
     let (mut listed, mut kept) = (Document::new(), Vec::new());
     for (part, (name, value)) in parts.iter().zip(key.iter()) {
@@ -201,7 +201,7 @@ mod tests {
         scores.expect("scores").into_keys().collect::<Vec<_>>().join(" ")
     }
 
-    /// What a store before format 10 has names no rules; its terms stay as they are, also when it is stored again.
+    /// An index from before format 10 names no rules; its terms stay as they are, also when it is stored again.
     #[test]
     fn an_index_keeps_the_terms_it_was_made_with() {
         let listed = document(r#"{"v":2,"key":{"t":"text"},"name":"t_text"}"#);
@@ -216,12 +216,12 @@ mod tests {
             let again = IndexSpec::parse_stored(stored.view()).expect("what was stored");
             assert_eq!(terms(&again, text), terms(index, text));
         }
-        // An application that makes its index at each start gets no error for one of another edition.
+        // An application that creates its index at each start gets no error for one of another edition.
         assert_eq!(compare_specs(&old, &new), Relation::Identical);
         let foreign = document(r#"{"key":{"t":"text"},"name":"t","terms":"snowball 9"}"#);
         assert!(IndexSpec::parse_stored(foreign.view()).is_err(), "rules of a later program");
         assert!(IndexSpec::parse(new.to_stored().view()).is_err(), "no option of clients");
-        // Arrays beside the words are only in old indexes, where they may be.
+        // Only old indexes may have arrays beside the words.
         let compound = document(r#"{"key":{"a":1,"t":"text"},"name":"x"}"#);
         let array = document(r#"{"a":[1,2],"t":"word"}"#);
         let keys = |index: Result<IndexSpec>| index.expect("an index").keys(array.view(), &Context::at(0));

@@ -13,10 +13,10 @@ use crate::path::Arrays;
 
 /// The largest number of seconds.
 pub const EXPIRE_AFTER_SECONDS_MAX: i32 = i32::MAX;
-/// The field whose index means the time of the last write.
+/// The field whose index stands for the time of the last write.
 const LAST_WRITE_FIELD: &str = "_ts";
 
-/// What a TTL index counts from.
+/// The start of a TTL index's countdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TtlRule {
     /// The last write of the document: the index sets the default of the collection. -1 seconds: no default.
@@ -70,7 +70,7 @@ impl IndexSpec {
         self.covers(document, &context).ok()?.then_some(earliest)
     }
 
-    /// Returns the same index with another number of seconds, or with one for the first time: what `collMod` does.
+    /// Returns the same index with another number of seconds, or with its first, as `collMod` requests.
     pub fn with_expire_after_seconds(&self, value: ValueRef<'_>) -> Result<IndexSpec> {
         let refused = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         if !value.is_number() {
@@ -90,7 +90,8 @@ impl IndexSpec {
         if self.wildcard.is_some() {
             return refused("Index type 'wildcard' does not support the 'expireAfterSeconds' option");
         }
-        // A plain index on a user's field of that name stays one; only what already counts from the last write is special.
+        // A plain index on a user's field of that name stays one; only an index that already counts from the last write is
+        // special.
         let seconds = if self.is_collection_ttl() {
             collection_seconds(value).map_err(|error| Error::new(Code::INVALID_OPTIONS, error.message))?
         } else if is_collection_key(&self.key) {
@@ -149,7 +150,7 @@ fn field_seconds(value: ValueRef<'_>) -> std::result::Result<i32, String> {
             Some(number.to_i64().unwrap_or(if number.is_negative() { i64::MIN } else { i64::MAX }))
         }
         other => {
-            // The quotation mark that does not close is what clients know.
+            // Clients know the quotation mark that does not close.
             let kind = other.kind().alias();
             return Err(format!(
                 "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{kind}"

@@ -15,10 +15,10 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::path::FieldPath;
 
-/// Which paths are indexed.
+/// The indexed paths.
 #[derive(Debug, Clone)]
 pub(super) struct WildcardRules {
-    /// Everything below this place; empty for the whole document.
+    /// Everything below this path is indexed; empty for the whole document.
     root: FieldPath,
     projection: Option<Projection>,
 }
@@ -29,7 +29,7 @@ struct Projection {
     paths: Vec<FieldPath>,
     /// Whether the paths are those that are indexed, or those that are not.
     includes: bool,
-    /// What was said of `_id`.
+    /// The rule for `_id`, if there is one.
     id: Option<bool>,
 }
 

@@ -100,7 +100,7 @@ impl Step for Chain {
     }
 }
 
-/// Rows that wait to be asked for, and whether more can come.
+/// Rows that wait to be requested, and whether more can come.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     ready: Option<Row>,
@@ -178,18 +178,18 @@ impl<E: Each> Step for EachRow<E> {
 /// A stage that reads all rows before it returns the first.
 pub(crate) trait Blocking: Send {
     fn take(&mut self, row: Row, execution: &mut ExecutionContext<'_>) -> Result<()>;
-    /// Everything that was taken becomes rows, one after the other: `None` ends them.
+    /// Returns the rows of everything that was taken, one after the other: `None` ends them.
     fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>>;
-    /// Returns how many bytes it holds, as its bound counts them: what it has taken and not given yet.
+    /// Returns how many bytes it holds, as its bound counts them: the rows taken and not returned yet.
     fn bytes(&self) -> usize;
-    /// Returns `true` if it keeps trees whatever it takes.
+    /// Returns `true` if it keeps trees, whatever rows it takes.
     fn keeps_trees(&self) -> bool {
         false
     }
 }
 
-/// How much more memory a tree takes than bounds of stages count: every name, text and list is an allocation of its own, and
-/// lists have room for more. Measured with groups of small documents: 565 bytes for 200 that are counted.
+/// How much more memory a tree takes than the bounds of stages count: every name, text and list is an allocation of its
+/// own, and lists have spare capacity. Measured with groups of small documents: 565 bytes for 200 counted ones.
 pub(crate) const TREE_FACTOR: usize = 3;
 
 /// The step of a [`Blocking`].

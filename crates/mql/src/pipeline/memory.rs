@@ -1,5 +1,5 @@
-//! A bound on what a stage keeps in memory. `$sort` and `$group` move what exceeds it to disk, where that is allowed; every
-//! other stage is refused by name.
+//! A bound on the memory of a stage. `$sort` and `$group` move the excess to disk, where that is allowed; every other stage
+//! fails with an error that names it.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::scratch::Scratch;
 
-/// What becomes of a stage that needs more memory than it may have.
+/// What happens to a stage that needs more memory than it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DiskUse {
     /// It uses the disk, if it can.
     #[default]
     Allowed,
-    /// It is refused: `allowDiskUse: false`.
+    /// It fails: `allowDiskUse: false`.
     Declined,
 }
 
-/// What one stage keeps.
+/// The memory of one stage.
 #[derive(Debug)]
 pub(crate) struct Memory {
     stage: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     used: usize,
     /// `None` for a stage that never uses the disk.
     disk_use: Option<DiskUse>,
-    /// Which part of a stage's memory this is: one in so many.
+    /// The part of a stage's memory that this is: one in so many.
     share: usize,
 }
 
@@ -34,12 +34,12 @@ impl Memory {
         Memory::with_code(stage, Code::QUERY_EXCEEDED_MEMORY_LIMIT)
     }
 
-    /// For stages whose refusal has a code of its own.
+    /// Returns the memory of a stage whose error has a code of its own.
     pub(crate) fn with_code(stage: &'static str, code: Code) -> Memory {
         Memory { stage, code, used: 0, disk_use: None, share: 1 }
     }
 
-    /// For a stage that uses the disk beyond its memory.
+    /// Returns the memory of a stage that uses the disk beyond it.
     pub(crate) fn spilling(stage: &'static str, disk_use: DiskUse) -> Memory {
         Memory { disk_use: Some(disk_use), ..Memory::of(stage) }
     }
@@ -79,12 +79,12 @@ impl Memory {
         self.used.saturating_add(bytes) <= self.bound(context) / 2
     }
 
-    /// Returns `true` if what exceeds the memory may go to disk.
+    /// Returns `true` if the excess may go to disk.
     pub(crate) fn may_spill(&self, context: &Context) -> bool {
         self.disk_use == Some(DiskUse::Allowed) && context.scratch.is_some()
     }
 
-    /// Returns where to; only asked if [`Memory::may_spill`].
+    /// Returns the scratch files; called only if [`Memory::may_spill`].
     pub(crate) fn scratch<'a>(&self, context: &'a Context) -> Result<&'a Arc<dyn Scratch>> {
         let none = || Error::new(self.code, format!("{} has no place to spill to", self.stage));
         context.scratch.as_ref().ok_or_else(none)
@@ -94,7 +94,7 @@ impl Memory {
         self.used
     }
 
-    /// Returns what is left of what was taken, where so many of all rows are left.
+    /// Returns the remaining part of the memory taken, where so many of all rows remain.
     pub(crate) fn left(&self, rows: usize, all: usize) -> usize {
         left(self.used, rows, all)
     }
@@ -108,7 +108,7 @@ impl Memory {
     }
 }
 
-/// Returns what is left of so many bytes, where so many of all rows are left.
+/// Returns the remaining part of so many bytes, where so many of all rows remain.
 pub(crate) fn left(bytes: usize, rows: usize, all: usize) -> usize {
     let share = bytes as u128 * rows as u128 / all.max(1) as u128;
     usize::try_from(share).unwrap_or(usize::MAX)

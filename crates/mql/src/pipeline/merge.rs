@@ -1,6 +1,6 @@
 //! `$merge`: each row meets its counterpart in another collection.
 //!
-//! What happens is decided here; finding the counterpart and writing, both at once, is the source's.
+//! This module decides what happens; the source finds the counterpart and writes, both at once.
 
 use std::sync::Arc;
 
@@ -46,19 +46,19 @@ enum NotMatched {
     Fail,
 }
 
-/// What is to be written.
+/// The write to make.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// Nothing.
     Keep,
     /// A new document.
     Insert(RawDocument),
-    /// This in place of the counterpart.
+    /// Replaces the counterpart by this document.
     Replace(RawDocument),
 }
 
 impl Merge {
-    /// Returns the collection that is written to.
+    /// Returns the target collection.
     pub fn target(&self) -> &Namespace {
         &self.target
     }
@@ -69,12 +69,12 @@ impl Merge {
         &self.on
     }
 
-    /// Returns `true` if documents may come into being by it.
+    /// Returns `true` if it may insert documents.
     pub fn inserts(&self) -> bool {
         self.not_matched == NotMatched::Insert
     }
 
-    /// Returns `true` if counterparts may change by it.
+    /// Returns `true` if it may change counterparts.
     pub fn updates(&self) -> bool {
         !matches!(self.matched, Matched::KeepExisting | Matched::Fail)
     }
@@ -101,7 +101,7 @@ impl Merge {
         Ok(filter)
     }
 
-    /// Returns what becomes of a document that met `found`, or nothing.
+    /// Returns the outcome for a document with the counterpart `found`, or without one.
     pub fn decide(
         &self,
         found: Option<DocumentRef<'_>>,
@@ -148,7 +148,7 @@ impl Merge {
     }
 }
 
-/// The `_id` of a document never changes; one that is left out stays.
+/// Returns the new document with the `_id` of the old one: it never changes, and stays if it is left out.
 fn keep_id(found: DocumentRef<'_>, mut after: Document) -> Result<Document> {
     let Some(id) = found.get("_id") else { return Ok(after) };
     match after.get("_id") {
@@ -351,7 +351,7 @@ impl Step for MergeStep {
     }
 }
 
-/// Returns an id for a document that has none, after the usual pattern: seconds, then chance.
+/// Returns an id for a document without one, after the usual pattern: seconds, then random bits.
 pub fn new_id(context: &Context) -> ObjectId {
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&context.timestamp.seconds.to_be_bytes());

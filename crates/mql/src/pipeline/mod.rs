@@ -6,13 +6,13 @@
 //!                                                                          Source: collections, as one request sees them
 //! ```
 //!
-//! [`Pipeline::parse`] checks all stages, those of pipelines within pipelines too. What can be asked of the leading
-//! collection itself - conditions, an order, a number of rows - is [`Pipeline::leading`], and reaches the source as a
+//! [`Pipeline::parse`] checks all stages, those of pipelines within pipelines too. The part that the leading collection
+//! itself can answer - conditions, an order, a number of rows - is [`Pipeline::leading`], and reaches the source as a
 //! [`Scan`]. [`Running`] pulls rows through the stages; it does not borrow the source, so a cursor can keep it until the
 //! next request, which has its own source.
 //!
-//! Stages that must see all rows before they give one count the bytes they keep (`memory.rs`). Sorts and groups move what
-//! exceeds their memory to scratch files (`sorter.rs`), the others are refused by name.
+//! Stages that must see all rows before they return one count the bytes they keep (`memory.rs`). Sorts and groups move rows
+//! beyond their memory to scratch files (`sorter.rs`), the others fail with an error.
 
 mod accumulator;
 mod chain;
@@ -76,9 +76,9 @@ pub struct Pipeline {
 pub struct Leading {
     /// The conditions at the beginning.
     pub filter: Arc<Filter>,
-    /// The order that is required next, if there is one.
+    /// The order that the next stage requires, if there is one.
     pub sort: Option<Arc<Sort>>,
-    /// How many rows are asked for at most.
+    /// The largest number of rows that the pipeline needs.
     pub limit: Option<u64>,
     /// The same conditions as they were written.
     pub conditions: Document,
@@ -91,15 +91,15 @@ pub struct Find<'a> {
     pub filter: DocumentRef<'a>,
     /// The order.
     pub sort: Option<DocumentRef<'a>>,
-    /// How many documents are left out at the beginning.
+    /// How many documents are skipped at the beginning.
     pub skip: u64,
-    /// How many come at most.
+    /// The largest number of documents.
     pub limit: Option<u64>,
-    /// What is shown of them: what it asks for by `$meta` is kept beside the rows.
+    /// The projection; the metadata for its `$meta` is kept beside the rows.
     pub projection: Option<DocumentRef<'a>>,
 }
 
-/// Where a pipeline writes to.
+/// The target of a pipeline that writes.
 #[derive(Debug, Clone, Copy)]
 pub enum Writes<'a> {
     /// `$out`: the collection is replaced.
@@ -115,8 +115,8 @@ impl Pipeline {
         Pipeline::of(parse_stages(stages, &around, PipelineKind::Top)?, &around, Part::Leading)
     }
 
-    /// Returns the pipeline of a `find`. Unlike stages, it may ask for the nearest first (`$near`) and for the order in
-    /// which documents are stored (`$natural`), which only the source knows. `view` is what makes the collection, if it is a
+    /// Returns the pipeline of a `find`. Unlike stages, it may require the nearest first (`$near`) and the order in which
+    /// documents are stored (`$natural`), which only the source knows. `view` has the stages of the collection, if it is a
     /// view.
     pub fn find(view: &[DocumentRef<'_>], find: &Find<'_>, settings: &Settings) -> Result<Pipeline> {
         let asking = view.iter().copied().chain(find.sort).chain(find.projection);
@@ -172,7 +172,7 @@ impl Pipeline {
         )
     }
 
-    /// Returns the other collections that are read, as they are named: some may be views.
+    /// Returns the other collections that it reads, by the names in the request: some may be views.
     pub fn collections(&self) -> Vec<Namespace> {
         let mut found = Vec::new();
         self.stages.iter().for_each(|stage| stage.collections(&mut found));
@@ -181,7 +181,8 @@ impl Pipeline {
         found
     }
 
-    /// Returns what stages describe besides documents, including pipelines within this one, and of which collection.
+    /// Returns the descriptions that stages request besides documents, including pipelines within this one, and their
+    /// collections.
     pub fn descriptions(&self) -> Vec<(Namespace, Description)> {
         let mut found = Vec::new();
         if let Some(Stage::Describe(what)) = self.stages.first() {
@@ -191,7 +192,7 @@ impl Pipeline {
         found
     }
 
-    /// Returns where the rows are written to. Such a pipeline gives no rows.
+    /// Returns the target of the rows. Such a pipeline returns none.
     pub fn writes(&self) -> Option<Writes<'_>> {
         match self.stages.last()? {
             Stage::Out(target) => Some(Writes::Out(target)),
@@ -208,7 +209,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns what a `$changeStream` asks for and the stages behind it; none if the pipeline does not begin with one.
+    /// Returns the `$changeStream` at the beginning and the stages after it; none if the pipeline does not begin with one.
     pub fn follow(&self) -> Option<(Arc<ChangeStream>, EventPipeline)> {
         match self.stages.first()? {
             Stage::ChangeStream(stream) => {
@@ -218,14 +219,14 @@ impl Pipeline {
         }
     }
 
-    /// Returns `true` if what is read of the collection is shown, or not, as it comes: no stage keeps rows before it gives
-    /// some. An order that the collection itself comes in keeps none.
+    /// Returns `true` if each document of the collection is shown, or not, as soon as it is read: no stage collects rows
+    /// before it returns some. An order in which the collection itself comes collects none.
     pub fn shows_as_it_reads(&self) -> bool {
         let own_order = usize::from(matches!(self.stages.first(), Some(Stage::Sort(_))));
         self.stages.iter().skip(own_order).all(Stage::passes_rows_on)
     }
 
-    /// Returns `true` if it does nothing but to read a collection by conditions.
+    /// Returns `true` if it only reads a collection by conditions.
     fn only_matches(&self) -> bool {
         self.stages.is_empty() && self.leading.filter.near().is_none() && self.leading.filter.text().is_none()
     }
@@ -235,7 +236,7 @@ impl Pipeline {
         Running::new(self)
     }
 
-    /// Returns a copy with one condition more, before everything else.
+    /// Returns a copy with one more condition, before everything else.
     fn with_condition(&self, condition: Option<&Document>) -> Result<Pipeline> {
         let mut pipeline = self.clone();
         let Some(condition) = condition else { return Ok(pipeline) };

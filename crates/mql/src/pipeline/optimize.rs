@@ -1,4 +1,5 @@
-//! What can be asked of the collection itself, and what can be asked earlier than it is written.
+//! Determines the conditions that the collection itself can answer, and those that can be checked earlier than they are
+//! written.
 
 use std::sync::Arc;
 
@@ -83,7 +84,7 @@ pub(crate) fn bound_sorts(stages: &mut [Stage]) {
     }
 }
 
-/// Returns how many rows the stages take at most of what comes to them.
+/// Returns how many rows of their input the stages need at most.
 fn rows_wanted(stages: &[Stage]) -> Option<u64> {
     let mut skipped = 0_u64;
     for stage in stages {
@@ -97,7 +98,7 @@ fn rows_wanted(stages: &[Stage]) -> Option<u64> {
     None
 }
 
-/// What can be asked of the collection.
+/// The part that the collection answers.
 #[derive(Debug, Default)]
 pub(crate) struct LeadingScan {
     pub(crate) conditions: Vec<Document>,
@@ -105,7 +106,7 @@ pub(crate) struct LeadingScan {
     pub(crate) limit: Option<u64>,
 }
 
-/// Takes the conditions at the front out, and looks what follows them.
+/// Removes the conditions at the front, and examines the stage after them.
 pub(crate) fn take_leading(stages: &mut Vec<Stage>) -> LeadingScan {
     let count = stages.iter().take_while(|stage| matches!(stage, Stage::Match(_))).count();
     let conditions = stages

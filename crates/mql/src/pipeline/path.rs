@@ -26,7 +26,7 @@ impl FieldPath {
         values(document, self.components(), found);
     }
 
-    /// Sets the value; anything else than a document on the way is replaced by one.
+    /// Sets the value; replaces anything but documents on the way by documents.
     pub(crate) fn set(&self, document: &mut Document, value: Value) {
         set(document, self.components(), value);
     }

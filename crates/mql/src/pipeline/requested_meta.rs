@@ -18,14 +18,14 @@ pub struct RequestedMeta {
 }
 
 impl RequestedMeta {
-    /// Returns what these documents ask for, wherever it stands in them. Pipelines over other collections ask for themselves.
+    /// Returns the metadata that these documents request, at any depth. Pipelines over other collections request their own.
     pub fn of<'a>(documents: impl IntoIterator<Item = DocumentRef<'a>>) -> RequestedMeta {
         let mut requested_meta = RequestedMeta::default();
         documents.into_iter().for_each(|document| requested_meta.look_into(document));
         requested_meta
     }
 
-    /// Returns what either asks for.
+    /// Returns the union of both.
     #[must_use]
     pub(crate) fn and(self, other: RequestedMeta) -> RequestedMeta {
         RequestedMeta {

@@ -1,4 +1,4 @@
-//! What passes from stage to stage: a document, where it comes from, and what a search found out about it.
+//! The rows between stages: a document, its origin, and the metadata of a search.
 
 use bson::limits::DEPTH_MAX;
 use bson::{Document, DocumentRef, RawDocument, ValueRef};
@@ -11,12 +11,11 @@ pub(crate) use crate::size::{document_bytes, value_bytes};
 pub struct Row {
     /// The document itself.
     pub body: Body,
-    /// The number of the item of the leading collection that this row is made from, one row from one item (or several, after
-    /// `$unwind`). It is kept by every stage that only changes rows, and lost by those that make new ones of many
+    /// The number of the item of the leading collection from which this row is made, one row from one item (or several,
+    /// after `$unwind`). Every stage that only changes rows keeps it, and those that make new rows of many lose it
     /// (`$group`). A cursor that keeps rows checks by it whether the item has expired (T16).
     pub origin: Option<u64>,
-    /// What a search found out: what `$meta` reads, one field for each of its words (`textScore`, `geoNearDistance`,
-    /// `geoNearPoint`).
+    /// The metadata of a search, for `$meta`, one field for each keyword (`textScore`, `geoNearDistance`, `geoNearPoint`).
     pub meta: Option<Box<Document>>,
 }
 
@@ -46,12 +45,12 @@ impl Row {
         Row { body: Body::Tree(document), ..self }
     }
 
-    /// Returns a row of a document that a stage has put together, which must not be nested too deeply.
+    /// Returns a row of a document that a stage has made, which must not be nested too deeply.
     pub(crate) fn made(document: Document) -> Result<Row> {
         Row::from(Document::new()).with_made(document)
     }
 
-    /// Creates the same row with a document that a stage has put together, which must not be nested too deeply.
+    /// Creates the same row with a document that a stage has made, which must not be nested too deeply.
     pub(crate) fn with_made(self, document: Document) -> Result<Row> {
         if !document.view().iter().all(|(_, value)| is_at_most(value, DEPTH_MAX - 1)) {
             let message =
@@ -84,7 +83,7 @@ impl Body {
         }
     }
 
-    /// As bytes.
+    /// Returns the document as bytes.
     pub fn into_raw(self) -> RawDocument {
         match self {
             Body::Raw(document) => document,
@@ -92,7 +91,7 @@ impl Body {
         }
     }
 
-    /// As a tree.
+    /// Returns the document as a tree.
     pub fn into_tree(self) -> Document {
         match self {
             Body::Raw(document) => document.to_document(),
@@ -113,7 +112,7 @@ impl From<Document> for Row {
     }
 }
 
-/// Returns `true` if a value is nested at most that deep. It is not looked at deeper than that.
+/// Returns `true` if a value is nested at most that deep. Deeper levels are not examined.
 fn is_at_most(value: ValueRef<'_>, levels: usize) -> bool {
     match value {
         ValueRef::Document(document) => {

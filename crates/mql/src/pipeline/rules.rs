@@ -21,7 +21,7 @@ pub(crate) enum PipelineKind {
 /// How many stages a pipeline has at most.
 const STAGES_MAX: usize = 1000;
 
-/// Stages that read something else than the rows before them.
+/// Stages that do not read the rows before them.
 const FIRST: &[&str] = &[
     "$collStats",
     "$indexStats",
@@ -33,7 +33,7 @@ const FIRST: &[&str] = &[
 ];
 /// Stages that write.
 const LAST: &[&str] = &["$out", "$merge"];
-/// What may follow a `$changeStream`.
+/// The stages that may follow a `$changeStream`.
 const AFTER_CHANGE_STREAM: &[&str] = &[
     "$match",
     "$project",
@@ -71,7 +71,7 @@ pub(crate) fn check(stages: &[DocumentRef<'_>], place: PipelineKind, around: &Pi
     collection(names.first().copied(), around)
 }
 
-/// Checks what follows a `$changeStream`, of stages that are all known.
+/// Checks the stages after a `$changeStream`, all of them known.
 pub(crate) fn check_following(stages: &[DocumentRef<'_>]) -> Result<()> {
     let mut names = stages.iter().map(|stage| stage.iter().next().map_or("", |(name, _)| name));
     if names.next() != Some("$changeStream") {

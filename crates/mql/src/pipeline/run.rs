@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::pipeline::row::{Body, Row};
 use crate::scratch::ScratchFile;
 
-/// A row and a value that belongs to it: what a sorter keeps beside a row because it cannot be computed again.
+/// A row and a value kept beside it, because it cannot be computed again.
 pub(crate) type Tagged = (Option<Value>, Row);
 
 const ORIGIN: u8 = 1;
@@ -24,7 +24,7 @@ const TAG: u8 = 4;
 const BUFFER_BYTES_MIN: usize = 4 * 1024;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
 const BUFFER_PART: usize = 256;
-/// What a BSON document has at least: its length and its end.
+/// The smallest size of a BSON document: its length and its end.
 const DOCUMENT_BYTES_MIN: usize = 5;
 
 /// Returns how many bytes of a run are in memory while it is written or read, beside a record that has more.
@@ -78,7 +78,7 @@ impl RunWriter {
         self.file.append(&self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
-        // One large record must not keep its room to the end of the run.
+        // One large record must not keep its memory to the end of the run.
         self.buffer.shrink_to(self.buffer_bytes);
         Ok(())
     }
@@ -125,8 +125,8 @@ impl RunReader {
             return Err(damaged());
         }
         let bytes = bytes::Bytes::copy_from_slice(self.take(length)?);
-        // This process wrote it, to a file that no other can open. What is read is checked against the bounds of the record;
-        // a look at each element would find no flipped bit in a value either.
+        // This process wrote it, to a file that no other can open. The bytes are checked against the bounds of the record;
+        // an examination of each element would find no flipped bit in a value either.
         RawDocument::from_stored(bytes).map_err(|_| damaged())
     }
 
@@ -136,7 +136,7 @@ impl RunReader {
         Ok(&self.buffer[self.at - length..self.at])
     }
 
-    /// Returns the next bytes, which stay where they are.
+    /// Returns the next bytes without consuming them.
     fn peek(&mut self, length: usize) -> Result<&[u8]> {
         let missing = length.saturating_sub(self.buffer.len() - self.at);
         if missing > 0 {
@@ -147,7 +147,7 @@ impl RunReader {
             self.buffer.drain(..self.at);
             self.at = 0;
             let (kept, more) = (self.buffer.len(), missing.max(self.buffer_bytes).min(left));
-            // Exactly as much as is read: what a large record needed is given back behind it.
+            // Exactly the capacity needed: the memory of a large record is released after it.
             self.buffer.shrink_to(kept + more);
             self.buffer.reserve_exact(more);
             self.buffer.resize(kept + more, 0);
@@ -197,7 +197,7 @@ mod tests {
         for number in 0..count {
             let (_, row) = reader.next(&context).expect("read").expect("a row");
             assert_eq!(row.view().get("_id").map(ValueRef::to_value), Some(Value::Int32(number)));
-            // It is given back when the buffer is filled the next time.
+            // The memory is released when the buffer is filled the next time.
             if number > large + 200 {
                 assert!(
                     reader.buffer.capacity() <= 2 * BUFFER_BYTES_MIN,

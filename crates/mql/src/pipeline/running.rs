@@ -24,7 +24,7 @@ enum State {
     Done,
 }
 
-/// Where rows come from.
+/// The origin of rows.
 enum Feed {
     Scan { id: ScanId, part: Part },
     Rows(std::vec::IntoIter<Document>),
@@ -60,7 +60,7 @@ impl Running {
         Running { state: State::New(Box::new(pipeline)) }
     }
 
-    /// Returns the next row; `None` at the end, and from then on. After an error there is nothing more either: close it.
+    /// Returns the next row; `None` at the end, and from then on. After an error there are no more rows either: close it.
     pub fn next(&mut self, source: &mut dyn Source, context: &Context) -> Result<Option<Row>> {
         let mut execution = ExecutionContext { source, context };
         self.state = match std::mem::replace(&mut self.state, State::Done) {
@@ -82,20 +82,20 @@ impl Running {
         Ok(None)
     }
 
-    /// Returns `true` if everything was given.
+    /// Returns `true` if all rows have been returned.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
-    /// Ends a request of a cursor: lets go of what only that request could use.
+    /// Ends a request of a cursor: releases everything that only that request could use.
     pub fn rest(&mut self) {
         if let State::Open { chain, .. } = &mut self.state {
             chain.rest();
         }
     }
 
-    /// Returns how many bytes of rows it holds between two requests, roughly. What was moved to disk does not count, nor
-    /// does what the stages were written as.
+    /// Returns how many bytes of rows it holds between two requests, roughly. Rows on disk do not count, nor do the stages
+    /// themselves.
     pub fn bytes(&self) -> usize {
         match &self.state {
             State::Open { feed, chain } => feed.bytes() + chain.bytes(),
@@ -156,7 +156,7 @@ fn open(pipeline: Pipeline, execution: &mut ExecutionContext<'_>) -> Result<Stat
                 filter = Arc::new(around.with_text(rules).filter(leading.conditions.view())?);
             }
             if filter.near().is_some() {
-                // The nearest are wanted, not any.
+                // A limit must apply to the nearest, not to any.
                 limit = None;
             }
             let tells_index_key = around.requested_meta.index_key;
@@ -185,7 +185,7 @@ fn open_scan(scan: &Scan, mut stages: Vec<Stage>, execution: &mut ExecutionConte
     Ok(State::Open { feed: Feed::Scan { id, part: scan.part }, chain })
 }
 
-/// Returns what `$documents` was given.
+/// Returns the documents of a `$documents` stage.
 fn documents(value: Option<Value>) -> Result<Vec<Document>> {
     let Some(Value::Array(items)) = value else {
         let kind = value.as_ref().map_or("missing", |value| type_name(value.view()));

@@ -11,8 +11,8 @@ use crate::pipeline::source::Order;
 use crate::pipeline::values::as_double;
 use crate::sort::Sort;
 
-/// Returns what is done to the rows of a scan before all stages. If the nearest are wanted first and do not come so, and no
-/// other order is wanted, they are put in that order.
+/// Returns the steps for the rows of a scan before all stages. If the request requires the nearest first and no other
+/// order, and the scan does not return them so, a step sorts them.
 pub(crate) fn steps(filter: &Filter, sort: Option<&Sort>, order: Order) -> Vec<Box<dyn Step>> {
     let mut steps = Vec::new();
     if let Some(search) = filter.text() {
@@ -64,11 +64,11 @@ impl Each for DistanceStep {
     }
 }
 
-/// Rows by the distance in their meta.
+/// Sorts rows by the distance in their metadata.
 struct NearestFirstStep {
     rows: Vec<(f64, Row)>,
     given: Option<std::vec::IntoIter<(f64, Row)>>,
-    /// How many rows there were when the first was given.
+    /// The number of rows when the first was returned.
     all: usize,
     memory: Memory,
 }

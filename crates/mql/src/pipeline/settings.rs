@@ -28,9 +28,9 @@ pub struct Settings {
     pub collation: Collation,
     /// The values of the request's `let`.
     pub variables: Arc<Document>,
-    /// The views among the collections that the pipeline looks into: see [`Pipeline::collections`](super::Pipeline::collections).
+    /// The views among the collections that the pipeline reads: see [`Pipeline::collections`](super::Pipeline::collections).
     pub views: Vec<View>,
-    /// What the text index of the collection says, if there is one: what `$text` asks.
+    /// The rules of the collection's text index, if there is one, for `$text`.
     pub text: Option<Arc<TextRules>>,
     /// The budget for the regular expressions of the request.
     pub patterns: PatternBudget,
@@ -43,9 +43,9 @@ pub struct Settings {
 pub struct View {
     /// Its name.
     pub name: Namespace,
-    /// The collection behind it, itself no view.
+    /// The collection behind it, which is no view.
     pub on: Namespace,
-    /// What makes the view of that collection.
+    /// The stages that make the view from that collection.
     pub pipeline: Vec<RawDocument>,
 }
 
@@ -55,23 +55,23 @@ pub(crate) struct PipelineContext {
     pub(crate) settings: Arc<Settings>,
     /// Variables that are known and have no value.
     missing: Vec<String>,
-    /// Those of them whose values come with each row: the pipeline is parsed to check it, and again with the values.
+    /// Those of them whose values come with each row: the pipeline is parsed once to check it, and again with the values.
     awaited: Vec<String>,
     /// How many pipelines stand around this one.
     depth: usize,
-    /// What is asked for by `$meta`.
+    /// The metadata that `$meta` requests.
     pub(crate) requested_meta: RequestedMeta,
 }
 
 /// A variable and its value.
 pub(crate) type Binding = (String, Bound);
 
-/// What a variable stands for while a pipeline is parsed.
+/// The meaning of a variable while a pipeline is parsed.
 #[derive(Debug, Clone)]
 pub(crate) enum Bound {
     /// A value; none if the variable has none for this row.
     To(Option<Value>),
-    /// Something that is known for each row, and not before.
+    /// A value that is known only for each row.
     Awaited,
 }
 
@@ -96,13 +96,13 @@ impl PipelineContext {
         }
     }
 
-    /// Returns the same for stages of which some may ask for something by `$meta`.
+    /// Returns the same for stages, some of which may request metadata by `$meta`.
     pub(crate) fn asking<'a>(self, stages: impl IntoIterator<Item = DocumentRef<'a>>) -> PipelineContext {
         let requested_meta = self.requested_meta.and(RequestedMeta::of(stages));
         PipelineContext { requested_meta, ..self }
     }
 
-    /// Returns the surroundings of a pipeline over the same rows, within this one.
+    /// Returns the settings of a pipeline over the same rows, within this one.
     pub(crate) fn within(&self) -> Result<PipelineContext> {
         if self.depth >= DEPTH_MAX {
             return Err(Error::new(
@@ -113,7 +113,7 @@ impl PipelineContext {
         Ok(PipelineContext { depth: self.depth + 1, ..self.clone() })
     }
 
-    /// Returns the surroundings of a pipeline over another collection, with these values as variables too.
+    /// Returns the settings of a pipeline over another collection, with these values as variables too.
     pub(crate) fn inner(
         &self,
         collection: Option<&Namespace>,
@@ -201,7 +201,7 @@ impl PipelineContext {
         self.formula_with(expression, &[])
     }
 
-    /// Returns the value of an expression, if it depends on nothing but the values of `let`; null for what is missing.
+    /// Returns the value of an expression, if it depends on nothing but the values of `let`; null if it is missing.
     pub(crate) fn given(&self, expression: ValueRef<'_>) -> Result<Given> {
         let formula = self.formula(expression)?;
         let has_value = |name: &str| self.settings.variables.contains(name);
@@ -244,7 +244,7 @@ impl Formula {
         self.expression.evaluate(&self.scope_of_row(row), context)
     }
 
-    /// Returns the value, if it is the same for all rows; null for what is missing.
+    /// Returns the value, if it is the same for all rows; null if it is missing.
     pub(crate) fn constant(&self) -> Option<Value> {
         self.expression.as_constant().map(|value| value.cloned().unwrap_or(Value::Null))
     }
@@ -267,7 +267,7 @@ fn plain_scope<'a>(settings: &'a Settings, document: DocumentRef<'a>) -> Scope<'
     Scope::root(document).with_variables(&settings.variables).with_collation(&settings.collation)
 }
 
-/// Returns what expressions see of a row.
+/// Returns the scope in which expressions see a row.
 pub(crate) fn scope_of<'a>(settings: &'a Settings, row: &'a Row) -> Scope<'a> {
     let scope = plain_scope(settings, row.view());
     match &row.meta {

@@ -22,11 +22,11 @@ use crate::pipeline::memory::Memory;
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::run::{RunReader, RunWriter, Tagged, buffer_bytes};
 
-/// What rows are sorted by.
+/// The order of rows.
 pub(crate) trait SortOrder: Send {
     type Key: Send;
 
-    /// Returns the key of a row, made again when the row comes back from disk.
+    /// Returns the key of a row, computed again when the row is read from disk.
     fn key(&self, tagged: &Tagged, context: &Context) -> Result<Self::Key>;
     fn compare(&self, left: &Self::Key, right: &Self::Key) -> Ordering;
     /// Returns how many bytes a key takes, roughly.
@@ -39,7 +39,7 @@ pub(crate) trait SortOrder: Send {
 
 /// How many runs, and with them open files, there are at most.
 const RUNS_MAX: usize = 64;
-/// How many rows beyond those wanted are gathered before the rest is thrown away.
+/// How many rows beyond the limit are collected before the excess is dropped.
 const SLACK_MIN: usize = 256;
 
 /// Sorts rows.
@@ -53,12 +53,12 @@ pub(crate) struct Sorter<O: SortOrder> {
 /// Rows on disk, in order.
 struct Run {
     reader: RunReader,
-    /// How many bytes the largest of them takes, with its key.
+    /// The bytes of the largest of them, with its key.
     largest: usize,
 }
 
 impl Run {
-    /// Returns how many bytes a merge holds of it: a row with its key, and the bytes of the next one in a buffer.
+    /// Returns how many bytes of it a merge holds: a row with its key, and the bytes of the next one in a buffer.
     fn merge_bytes(&self, context: &Context) -> usize {
         self.largest.saturating_mul(2).saturating_add(buffer_bytes(context))
     }
@@ -95,7 +95,7 @@ impl<O: SortOrder> Sorter<O> {
         Ok(())
     }
 
-    /// Sorts what is in memory and drops what is beyond the limit.
+    /// Sorts the rows in memory and drops those beyond the limit.
     fn sort(&mut self, context: &Context) -> Result<()> {
         let count = self.entries.len() as u64;
         context.spend(count.saturating_mul(u64::from(count.max(1).ilog2())))?;
@@ -126,7 +126,7 @@ impl<O: SortOrder> Sorter<O> {
         Ok(())
     }
 
-    /// Merges runs that follow each other into one, as many at a time as fit into memory and two at least.
+    /// Merges neighbouring runs into one, as many at a time as fit into memory and two at least.
     fn merge_neighbours(&mut self, context: &Context) -> Result<()> {
         let (mut group, mut group_bytes) = (Vec::new(), 0_usize);
         for run in std::mem::take(&mut self.runs) {
@@ -165,7 +165,7 @@ impl<O: SortOrder> Sorter<O> {
         Ok(Run { reader: writer.finish()?, largest })
     }
 
-    /// Ends the pushing. If some rows are on disk, all are: a cursor may rest on them for minutes.
+    /// Ends the input. If some rows are on disk, all are: an idle cursor may keep them for minutes.
     pub(crate) fn finish(mut self, context: &Context) -> Result<SortedRows<O>> {
         if !self.runs.is_empty() && !self.entries.is_empty() {
             self.spill(context)?;
@@ -196,7 +196,7 @@ pub(crate) struct SortedRows<O: SortOrder> {
     merge: Merge<O::Key>,
     /// How many are still needed.
     left: usize,
-    /// What the rows in memory took when there were so many.
+    /// The memory of the rows in memory, when there were so many.
     memory: Memory,
     all: usize,
     /// How many bytes of the rows on disk are in memory at a time.
@@ -250,7 +250,7 @@ impl<K: Send> Merge<K> {
         Ok(merge)
     }
 
-    /// Returns how many rows are in memory and have not been given, those that stand first not counted.
+    /// Returns how many rows are in memory and have not been returned, without the heads.
     fn in_memory(&self) -> usize {
         let rows = |input: &Input<K>| match input {
             Input::Memory(entries) => entries.len(),

@@ -30,18 +30,18 @@ impl std::fmt::Display for Namespace {
     }
 }
 
-/// What is read of a collection.
+/// A read of a collection.
 #[derive(Debug, Clone)]
 pub struct Scan {
-    /// Which one. A collection that does not exist is an empty one.
+    /// Its name. A collection that does not exist is an empty one.
     pub collection: Namespace,
-    /// What for.
+    /// Its purpose.
     pub part: Part,
     /// The conditions that every row meets. The source evaluates them; the pipeline does not.
     pub filter: Arc<Filter>,
-    /// An order that is wanted if it costs nothing: the source may come in it, and then says so. `$natural` it must serve.
+    /// An order for rows if it costs nothing: the source may return them in it, and then says so. It must serve `$natural`.
     pub sort: Option<Arc<Sort>>,
-    /// How many rows are asked for at most, in that order if there is one. The source need not stop there.
+    /// The largest number of rows needed, in that order if there is one. The source need not stop there.
     pub limit: Option<u64>,
     /// Whether each row has the index key by which it was found: `indexKey` in its meta.
     pub tells_index_key: bool,
@@ -60,7 +60,7 @@ pub enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScanId(pub u64);
 
-/// In which order the rows of a scan come.
+/// The order in which the rows of a scan come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// In any.
@@ -69,7 +69,7 @@ pub enum Order {
     Sorted,
 }
 
-/// What stages describe besides documents.
+/// The descriptions that stages can request besides documents.
 #[derive(Debug, Clone)]
 pub enum Description {
     /// `$collStats`: its options.
@@ -87,7 +87,7 @@ pub trait Source {
     /// Begins to read. The id stays good until `close`, over any number of requests.
     fn open(&mut self, scan: &Scan) -> Result<(ScanId, Order)>;
 
-    /// Returns the next row. Its origin is the number of the item it is; scores and distances may be absent.
+    /// Returns the next row. Its origin is the number of its item; scores and distances may be absent.
     fn next(&mut self, scan: ScanId) -> Result<Option<Row>>;
 
     /// Forgets a scan, finished or not.
@@ -96,11 +96,11 @@ pub trait Source {
     /// Returns whether an index of the collection serves the filter: then a join looks up each row separately.
     fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> Result<bool>;
 
-    /// Returns the field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if
-    /// there is none, or more than one.
+    /// Returns the field with the only geospatial index of a collection, for a `$geoNear` without `key`. An error if there
+    /// is none, or more than one.
     fn geospatial_field(&mut self, collection: &Namespace) -> Result<String>;
 
-    /// Returns what the text index of a collection says, if it has one: what `$text` in a pipeline within a pipeline asks.
+    /// Returns the rules of a collection's text index, if it has one, for a `$text` in a pipeline within a pipeline.
     fn text_rules(&mut self, collection: &Namespace) -> Result<Option<Arc<TextRules>>>;
 
     /// Describes a collection, its indexes, or running operations.
@@ -113,6 +113,7 @@ pub trait Source {
     /// `$out`: the staged documents, perhaps none, become the collection at once; its indexes and options stay.
     fn replace_collection(&mut self, target: &Namespace) -> Result<()>;
 
-    /// `$merge`: one document meets its counterpart: [`Merge::counterpart`] finds it, [`Merge::decide`] says what happens.
+    /// `$merge`: merges one document with its counterpart: [`Merge::counterpart`] finds it, [`Merge::decide`] decides what
+    /// happens.
     fn merge(&mut self, merge: &Arc<Merge>, document: RawDocument, context: &Context) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! The table of stages: their names, and what each is as a type.
+//! The table of stages: their names, and the type of each.
 
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ pub(crate) fn parse_stages(
     Ok(parsed)
 }
 
-/// Parses one stage. Some are short for two.
+/// Parses one stage. Some are abbreviations of two.
 pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &PipelineContext) -> Result<Vec<Stage>> {
     let mut fields = stage.iter();
     let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
@@ -281,7 +281,7 @@ impl Stage {
         }
     }
 
-    /// Adds what pipelines within the stage describe besides documents.
+    /// Adds the descriptions that pipelines within the stage request besides documents.
     pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
         match self {
             Stage::Lookup(lookup) => lookup.descriptions(found),

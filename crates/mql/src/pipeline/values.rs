@@ -24,7 +24,7 @@ pub(crate) fn as_double(value: ValueRef<'_>) -> Option<f64> {
     Number::of(value).map(Number::to_f64)
 }
 
-/// Returns the number in a stage's option, or why it is none.
+/// Returns the number in a stage's option, or why it is not one.
 pub(crate) fn non_negative(value: ValueRef<'_>, field: &str) -> std::result::Result<u64, String> {
     if !value.is_number() {
         return Err(format!("Expected a number in: {field}: {}", text(value)));
@@ -36,7 +36,7 @@ pub(crate) fn non_negative(value: ValueRef<'_>, field: &str) -> std::result::Res
     }
 }
 
-/// Bytes that are equal for equal values.
+/// Returns bytes that are equal for equal values.
 pub(crate) fn key_of(value: ValueRef<'_>, collation: &Collation) -> Vec<u8> {
     let mut key = Vec::new();
     bson::encode_key(value, collation, &mut key);

@@ -1,7 +1,7 @@
-//! Which parts of a document are shown: the projection of `find`.
+//! The projection of `find`: which parts of a document are shown.
 //!
-//! An inclusion or an exclusion, with fields computed in it, and three things that only `find` has: `$slice`, `$elemMatch` and
-//! the positional `a.$`. Slices and positions are cut out of what the tree has kept; the others are computed fields.
+//! An inclusion or an exclusion, with computed fields, and three things that only `find` has: `$slice`, `$elemMatch` and
+//! the positional `a.$`. Slices and positions are cut from the fields that the tree keeps; the others are computed fields.
 //! The tree itself ([`Tree`]) also serves the stages of pipelines.
 
 mod parse;
@@ -39,12 +39,12 @@ struct Slice {
     limit: i64,
 }
 
-/// What is known about a document beside its fields.
+/// The known facts about a document beside its fields.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beside<'a> {
-    /// The filter it was found by: what `a.$` is about.
+    /// The filter by which it was found, for `a.$`.
     pub filter: Option<&'a Filter>,
-    /// What `$meta` gives: one field for each keyword, such as `textScore`.
+    /// The values of `$meta`: one field for each keyword, such as `textScore`.
     pub meta: Option<&'a Document>,
 }
 
@@ -63,7 +63,7 @@ impl Projection {
             && self.positional.is_none()
     }
 
-    /// Returns what is shown of a document.
+    /// Returns the projected document.
     pub fn apply(
         &self,
         document: DocumentRef<'_>,

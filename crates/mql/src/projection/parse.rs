@@ -9,7 +9,7 @@ use crate::filter::{ElementFilter, Settings, is_truthy};
 use crate::numbers;
 use crate::path::FieldPath;
 
-/// What one field of the specification asks for.
+/// The meaning of one field of the specification.
 enum FieldSpec {
     Include,
     Exclude,
@@ -61,7 +61,7 @@ impl Projection {
         match spec {
             FieldSpec::Include if includes => self.tree.name(&path),
             FieldSpec::Exclude if !includes => self.tree.name(&path),
-            // Only `_id` may be otherwise than the rest, and then there is nothing to do.
+            // Only `_id` may differ from the rest, and then there is nothing to do.
             FieldSpec::Include | FieldSpec::Exclude => Ok(()),
             FieldSpec::Compute(expression) | FieldSpec::Describe(expression) => {
                 self.tree.compute(&path, expression)
@@ -234,7 +234,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the error for a field that is computed by something that is no expression.
+/// Returns the error for a field whose computation is not an expression.
 pub(crate) fn unknown_expression(name: &str) -> Error {
     Error::location(31325, format!("Unknown expression {name}"))
 }
@@ -264,7 +264,7 @@ fn slice_of_find(operand: ValueRef<'_>) -> bool {
 
 impl Slice {
     fn parse(operand: ValueRef<'_>) -> Result<Slice> {
-        // Numbers beyond the range mean as much as its ends; those that are none mean nothing.
+        // Numbers beyond the range count as its ends; other values are no slice.
         let number = |value: ValueRef<'_>| match numbers::whole(value) {
             Some(number) => number.clamp(i32::MIN.into(), i32::MAX.into()),
             None if numbers::is_nan(value) => 0,

@@ -1,7 +1,8 @@
 //! The tree behind every projection: which fields stay, which go, and which are computed.
 //!
-//! A path leads through arrays to all their items, at any depth of nesting. What is no document where the path goes on is
-//! dropped by an inclusion, kept by an exclusion, and replaced by a document where something is to be computed in it.
+//! A path leads through arrays to all their items, at any depth of nesting. A value that is not a document, where the path
+//! goes on, is dropped by an inclusion, kept by an exclusion, and replaced by a document if a field in it is to be
+//! computed.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use crate::path::{Component, FieldPath};
 pub enum Policy {
     /// Named fields stay, all others go.
     Include,
-    /// Named fields go, all others stay. Without named fields this only adds what is computed.
+    /// Named fields go, all others stay. Without named fields this only adds computed fields.
     Exclude,
 }
 
@@ -33,7 +34,7 @@ struct Branch {
     /// In the order in which they were named.
     entries: Vec<(String, Entry)>,
     places: HashMap<String, usize>,
-    /// Whether something is computed here or below.
+    /// Whether a field is computed here or below.
     computes: bool,
 }
 
@@ -61,7 +62,7 @@ impl Tree {
         self.root.entries.is_empty()
     }
 
-    /// Returns `true` if something is computed.
+    /// Returns `true` if a field is computed.
     pub fn computes(&self) -> bool {
         self.root.computes
     }
@@ -130,7 +131,7 @@ impl Branch {
             context.spend(1)?;
             let kept = match (self.get(name), policy) {
                 (Some(Entry::Below(branch)), _) => branch.project_value(value, policy, context)?,
-                // What is computed keeps the place of what it replaces, if that stays.
+                // A computed value takes the position of the old one, if that stays.
                 (Some(Entry::Named), Policy::Include)
                 | (None | Some(Entry::Computed(_)), Policy::Exclude) => Some(value.to_value()),
                 _ => None,
@@ -152,7 +153,7 @@ impl Branch {
                 }
                 Some(Value::Array(kept))
             }
-            // A document with what is computed takes its place.
+            // A document with the computed fields replaces it.
             _ if policy == Policy::Include => self.computes.then_some(Value::Null),
             value => Some(value.to_value()),
         })
@@ -202,8 +203,8 @@ impl Branch {
     }
 }
 
-/// One document in the making. What is computed for every item of an array may come to much more than any single value, so the
-/// whole is bounded.
+/// A projected document under construction. Values computed for every item of an array may be much larger together than any
+/// single value, so the whole is bounded.
 struct Evaluation<'e> {
     scope: &'e Scope<'e>,
     context: &'e Context,

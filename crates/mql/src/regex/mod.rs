@@ -3,8 +3,8 @@
 //! Clients write PCRE, of which [`patterns`] runs what can be bounded. [`translate`](pcre::translate) takes care of
 //! what PCRE spells differently.
 //!
-//! A few letters may take megabytes once they are compiled, and a request may hold a million patterns. So all that are kept at
-//! once share a [`PatternBudget`], and those that are compiled for each document are paid for like other work.
+//! A few letters may take megabytes once they are compiled, and a request may hold a million patterns. So all patterns kept
+//! at once share a [`PatternBudget`], and those compiled for each document are charged like other work.
 
 mod pcre;
 
@@ -100,7 +100,7 @@ impl Pattern {
     pub fn prefix(&self) -> Option<&str> {
         let rest = self.0.pattern.strip_prefix('^').or_else(|| self.0.pattern.strip_prefix("\\A"))?;
         let end = rest.find(|letter: char| "\\^$.|?*+()[]{}".contains(letter)).unwrap_or(rest.len());
-        // A quantifier also takes the letter before it away.
+        // A quantifier also removes the letter before it.
         let kept = match rest[end..].chars().next() {
             Some('?' | '*' | '{') => rest[..end].char_indices().next_back().map_or(0, |(at, _)| at),
             _ => end,
@@ -151,7 +151,7 @@ fn too_much() -> Error {
     Error::location(51156, "Error occurred while executing the regular expression: it backtracks too much")
 }
 
-/// Compiles a pattern, asking before each attempt whether its steps may be spent.
+/// Compiles a pattern, and charges the steps of each attempt before it.
 fn compile(
     pattern: &str,
     options: &str,
@@ -165,7 +165,7 @@ fn compile(
             "Regular expression options string cannot contain an embedded null byte",
         ));
     }
-    // Patterns are of Unicode anyway.
+    // Patterns are always Unicode.
     let switches = Options::parse(&options.replace('u', ""))
         .map_err(|letter| Error::location(51108, format!("invalid flag in regex options: {letter}")))?;
     let mut refusal = None;

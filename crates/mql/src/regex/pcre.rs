@@ -1,7 +1,7 @@
-//! What PCRE spells differently from the engine that runs here, rewritten before it is compiled.
+//! Rewrites the parts of patterns that PCRE spells differently from the engine that runs here, before they are compiled.
 //!
-//! Without `(*UCP)`, PCRE's `\d`, `\w` and `\s` mean ASCII; a brace that counts nothing is itself, and so is an opening bracket
-//! within a class; any punctuation may be escaped; `\Q...\E` quotes. Everything else goes through as it is.
+//! Without `(*UCP)`, PCRE's `\d`, `\w` and `\s` mean ASCII; a brace that counts nothing is a literal, and so is an opening
+//! bracket within a class; any punctuation may be escaped; `\Q...\E` quotes. Everything else is unchanged.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const DIGIT: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = r" \t\n\x0B\f\r";
 
-/// Rewrites a pattern. What is wrong with it stays wrong.
+/// Rewrites a pattern. Errors in it stay.
 pub(super) fn translate(pattern: &str, extended: bool) -> String {
     let mut rest = pattern;
     let mut unicode = false;
@@ -61,7 +61,7 @@ pub(super) fn translate(pattern: &str, extended: bool) -> String {
     out
 }
 
-/// Returns a bracket that comes first in a class is one of its letters.
+/// Begins a class, in which a closing bracket that comes first is a literal; returns the rest.
 fn open_class<'p>(after: &'p str, out: &mut String) -> &'p str {
     out.push('[');
     let mut rest = after;
@@ -76,14 +76,14 @@ fn open_class<'p>(after: &'p str, out: &mut String) -> &'p str {
     rest
 }
 
-/// Returns `true` if what follows a brace counts repetitions: `{2}`, `{2,}`, `{2,3}`.
+/// Returns `true` if the text after a brace counts repetitions: `{2}`, `{2,}`, `{2,3}`.
 fn is_count(after: &str) -> bool {
     let Some(end) = after.find('}') else { return false };
     let (least, most) = after[..end].split_once(',').unwrap_or((&after[..end], ""));
     !least.is_empty() && [least, most].iter().all(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Rewrites what follows a backslash; what is left behind it.
+/// Rewrites the text after a backslash; returns the rest.
 fn escape<'p>(after: &'p str, class: bool, unicode: bool, out: &mut String) -> &'p str {
     let Some(letter) = after.chars().next() else {
         out.push('\\');
@@ -126,7 +126,7 @@ fn escape<'p>(after: &'p str, class: bool, unicode: bool, out: &mut String) -> &
     rest
 }
 
-/// A letter that means nothing but itself, wherever it stands.
+/// Appends a letter that stands for itself, anywhere in a pattern.
 fn literal(letter: char, out: &mut String) {
     if letter.is_alphanumeric() || letter == '_' {
         out.push(letter);

@@ -1,4 +1,4 @@
-//! What a document is sorted by: one value for each part of the order.
+//! The sort key of a document: one value for each part of the order.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::path::Component;
 
-/// What a document is sorted by. Compared by [`Sort::compare`].
+/// The sort key of a document. Compared by [`Sort::compare`].
 #[derive(Debug, Clone)]
 pub struct SortKey {
     pieces: Vec<Piece>,
@@ -20,13 +20,13 @@ pub struct SortKey {
 #[derive(Debug, Clone)]
 struct Piece {
     value: Value,
-    /// Bytes that sort as the value does by the collation, where there is one and the value is not too long for it: comparing
+    /// Bytes that sort as the value does by the collation, if there is one and the value is not too long for it: comparing
     /// strings by a collation makes such bytes anyway.
     bytes: Option<Vec<u8>>,
 }
 
 impl SortKey {
-    /// Returns the values, one for each part of the order: what `{$meta: "sortKey"}` shows.
+    /// Returns the values, one for each part of the order, as `{$meta: "sortKey"}` shows them.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.pieces.iter().map(|piece| &piece.value)
     }
@@ -85,11 +85,11 @@ struct Build<'s> {
     context: &'s Context,
 }
 
-/// Where the search for a field's value has come to.
+/// The point that the search for a field's value has reached.
 #[derive(Clone, Copy)]
 enum PathEnd<'a, 's> {
     Found(ValueRef<'a>),
-    /// An array, with what is left of the path, and how much of it led there.
+    /// An array, with the rest of the path, and how many names led there.
     Array(ArrayRef<'a>, &'s [Component], usize),
 }
 
@@ -104,7 +104,7 @@ impl<'s> Build<'s> {
         Ok(best.unwrap_or_else(|| vec![ValueRef::Null; self.sort.fields.len()]))
     }
 
-    /// Opens the array that fields have met, all of them at once, item by item, and keeps the smallest tuple.
+    /// Opens the array that fields have reached, for all of them at once, item by item, and keeps the smallest tuple.
     fn tuples<'a>(
         &self,
         places: &[PathEnd<'a, 's>],
@@ -184,7 +184,7 @@ fn descend<'a, 's>(document: DocumentRef<'a>, components: &'s [Component]) -> Pa
         };
     }
     match value {
-        // What stands at a position is taken as it is, as indexes take it.
+        // A value at a position counts as a whole, as in indexes.
         Some(ValueRef::Array(items)) if !by_position => PathEnd::Array(items, &[], components.len()),
         Some(value) => PathEnd::Found(value),
         None => PathEnd::Found(ValueRef::Null),

@@ -21,7 +21,7 @@ use crate::path::FieldPath;
 /// Most fields that documents can be sorted by.
 const FIELDS_MAX: usize = 32;
 
-/// What `$meta` may sort by.
+/// The keywords of `$meta` that can be sorted by.
 const META: [&str; 6] =
     ["textScore", "randVal", "geoNearDistance", "searchScore", "vectorSearchScore", "score"];
 
@@ -33,7 +33,7 @@ pub struct Sort {
     natural: Option<Direction>,
 }
 
-/// What one part of an order goes by.
+/// The value of one part of an order.
 #[derive(Debug, Clone, PartialEq)]
 enum Part {
     /// A field: its place in the list of fields.
@@ -85,7 +85,7 @@ impl Sort {
             } else {
                 let direction = direction(name, value)?;
                 let path = FieldPath::parse_strict(name)?;
-                // A field that is named again cannot decide anything any more.
+                // A field that is named again has no effect.
                 if !sort.fields.iter().any(|(known, _)| *known == path) {
                     sort.parts.push(Part::Field(sort.fields.len()));
                     sort.fields.push((path, direction));
@@ -98,7 +98,7 @@ impl Sort {
         Ok(sort)
     }
 
-    /// Returns the fields in their order, the first deciding first. What `$meta` sorts by is not among them.
+    /// Returns the fields in their order, the most significant first. Parts by `$meta` are not among them.
     pub fn fields(&self) -> &[(FieldPath, Direction)] {
         &self.fields
     }
@@ -108,17 +108,17 @@ impl Sort {
         self.natural
     }
 
-    /// Returns `true` if nothing is said about the order.
+    /// Returns `true` if the order is empty.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Returns `true` if more than fields decides, so that no index can serve this order.
+    /// Returns `true` if the order depends on more than fields, so that no index can serve it.
     pub fn uses_meta(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Meta(_)))
     }
 
-    /// Returns what a document is sorted by. `meta` is what is known beside it, one field for each keyword.
+    /// Returns the sort key of a document. `meta` is its metadata, one field for each keyword.
     pub fn key(
         &self,
         document: DocumentRef<'_>,
@@ -129,7 +129,7 @@ impl Sort {
         key::build(self, document, collation, meta, context)
     }
 
-    /// Compares two documents by their keys, which were made with one and the same collation.
+    /// Compares two documents by their keys, which must be made with the same collation.
     pub fn compare(&self, left: &SortKey, right: &SortKey) -> Ordering {
         let directions = self.parts.iter().map(|part| match part {
             Part::Field(place) => self.fields[*place].1,

@@ -1,11 +1,11 @@
-//! Texts into terms: which characters part words, what of a word is compared, which words are left out.
+//! Splits texts into terms: which characters separate words, which form of a word is compared, which words are left out.
 //!
 //! ```text
 //! text -> words -> lower case -> stop words left out -> stems -> diacritics removed
 //! ```
 //!
-//! A search that minds case or diacritics leaves out the step that would remove them. Terms lie on disk, so every index keeps
-//! the [`Edition`] of the rules that it was made with.
+//! A search that is sensitive to case or diacritics leaves out the step that would remove them. Terms are on disk, so every
+//! index keeps the [`Edition`] of the rules that it was made with.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::legacy;
 
-/// The rules that the terms of an index are made by.
+/// The rules of an index's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edition {
     /// The rules of indexes made before file format 10.
@@ -26,7 +26,7 @@ pub(crate) enum Edition {
     Unicode,
 }
 
-/// What a search minds. A text index minds neither.
+/// The sensitivity of a search. A text index has neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Sensitivity {
     pub(super) case: bool,

@@ -1,6 +1,6 @@
 //! Terms of text indexes made before file format 10: English by Porter's first stemmer, other languages only split into words.
 //!
-//! Diacritics go before stop words are left out and endings are taken off.
+//! Diacritics are removed before stop words and endings.
 
 use stemming::{Language, stem};
 use unicode_normalization::UnicodeNormalization as _;

@@ -1,4 +1,4 @@
-//! Text indexes: which words a document has, how much they weigh, and searching for them.
+//! Text indexes: the words of a document, their weights, and searching for them.
 //!
 //! A word is compared without case, diacritics and endings, so that `running` finds `Runs`; words that are too common to search
 //! for are left out. The language of a text determines these words and endings: see `analysis.rs`.
@@ -21,7 +21,7 @@ use analysis::{Edition, Sensitivity, StopWords};
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// How a text index reads documents.
+/// The rules by which a text index reads documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextRules {
     /// The weight of each field by its path; `$**` stands for all fields.
@@ -48,7 +48,7 @@ impl TextRules {
         self.language
     }
 
-    /// Returns the words of a document with what each is worth.
+    /// Returns the words of a document with their scores.
     pub fn scores(&self, document: DocumentRef<'_>, context: &Context) -> Result<BTreeMap<String, f64>> {
         let mut scores = BTreeMap::new();
         self.texts(document, context, &mut |text, weight, language| {
@@ -70,8 +70,8 @@ impl TextRules {
     }
 }
 
-/// Each further time that a word stands in a text counts half of the time before; rare among the words of its field counts
-/// less, and a field that is nothing but the word a little more.
+/// Adds the scores of a text. Each further occurrence of a word counts half of the previous one; a word that is rare among
+/// those of its field counts less, and one that is the whole field a little more.
 fn add_scores(
     edition: Edition,
     text: &str,

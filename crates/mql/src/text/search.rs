@@ -10,22 +10,22 @@ use super::analysis::{Edition, Sensitivity, StopWords};
 use crate::context::Context;
 use crate::error::Result;
 
-/// A search, ready to be asked: words of which one is enough, phrases that all have to be there, and what must not be.
+/// A parsed search: words of which one is enough, phrases that are all required, and excluded words and phrases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
     edition: Edition,
     sensitivity: Sensitivity,
     /// The terms of which a document needs one, as the index has them.
     terms: BTreeSet<String>,
-    /// The same terms with the case and the diacritics that the search minds.
+    /// The same terms with the case and the diacritics to which the search is sensitive.
     exact: BTreeSet<String>,
-    /// Terms that a document must not have, with what the search minds.
+    /// Terms that a document must not have, with the same sensitivity.
     negated: BTreeSet<String>,
     phrases: Vec<String>,
     negated_phrases: Vec<String>,
 }
 
-/// What a `$text` asks for beside the search text.
+/// The options of a `$text` beside the search text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextOptions {
     pub(crate) language: Language,
@@ -60,7 +60,7 @@ impl TextQuery {
         query
     }
 
-    /// Returns the words of which a document needs one: what to look for in the index.
+    /// Returns the words of which a document needs one, to look up in the index.
     pub fn terms(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(String::as_str)
     }
@@ -155,7 +155,7 @@ impl SearchParts {
         match (negating, in_phrase) {
             (false, _) => self.words.push(char),
             (true, false) => self.negated.push(char),
-            // The words of a phrase that must not be there may be there one by one.
+            // The words of an excluded phrase may occur separately.
             (true, true) => {}
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         assert!(found("Café") && !found("Cafe"));
     }
 
-    /// Words that say nothing do not make a document match, however they are written.
+    /// Stop words do not make a document match, in any spelling.
     #[test]
     fn a_search_that_minds_case_takes_endings_off() {
         let spec = document(r#"{"key":{"t":"text"},"name":"x"}"#);

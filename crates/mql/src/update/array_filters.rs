@@ -1,4 +1,4 @@
-//! The filters that say which elements `$[name]` means.
+//! The filters that select the elements of `$[name]`.
 //!
 //! Each is a filter over a document with a single field, the name, that holds the element.
 
@@ -47,7 +47,7 @@ impl ArrayFilters {
         Ok(parsed)
     }
 
-    /// Lets a path through whose identifiers all have a filter, and notes those.
+    /// Accepts a path whose identifiers all have a filter, and marks those filters as used.
     pub(super) fn resolve(&mut self, path: UpdatePath) -> Result<UpdatePath> {
         for part in path.parts() {
             if let Part::Each(identifier) = part
@@ -81,7 +81,7 @@ impl ArrayFilters {
     }
 }
 
-/// The one name that all paths of a filter begin with.
+/// Finds the one name with which all paths of a filter begin.
 fn find_identifier<'f>(filter: DocumentRef<'f>, identifier: &mut Option<&'f str>) -> Result<()> {
     for (name, value) in filter.iter() {
         if let "$and" | "$or" | "$nor" = name {

@@ -11,7 +11,7 @@ use crate::path::FieldPath;
 use crate::update::change::Change;
 use crate::update::operator::{Operand, Outcome, encoded_bytes, field_text};
 
-/// `$push`, with what may stand beside `$each`.
+/// `$push`, with the options beside `$each`.
 #[derive(Debug, Default)]
 pub(super) struct Push {
     each: Vec<Operand>,
@@ -25,7 +25,7 @@ pub(super) struct Push {
 enum ArraySort {
     /// Whole elements.
     Elements(Direction),
-    /// Documents by their fields; whatever else an element is, it has no fields.
+    /// Documents by their fields; other elements have no fields.
     Fields(Vec<(FieldPath, Direction)>),
 }
 
@@ -80,7 +80,7 @@ impl Push {
             Some(position) if position >= 0 => index(position).min(items.len()),
             Some(position) => items.len().saturating_sub(index(position)),
         };
-        // What a slice takes away again does not make the document larger.
+        // Elements that a slice removes again do not make the document larger.
         if self.slice.is_none() {
             change.grow(self.each.iter().map(|operand| operand.bytes).sum())?;
         }
@@ -206,7 +206,7 @@ impl Direction {
     }
 }
 
-/// `$addToSet`: values that are not there yet, each once, in the order given.
+/// `$addToSet`: values that are missing, each once, in the order given.
 #[derive(Debug)]
 pub(super) struct Union(Vec<Operand>);
 
@@ -283,7 +283,7 @@ fn keep_first_of_equals(values: &mut Vec<Operand>, settings: &filter::Settings) 
     values.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// `$pop`: which end goes.
+/// `$pop`: the end to remove.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pop {
     First,
@@ -321,18 +321,19 @@ impl Pop {
     }
 }
 
-/// `$pull`, `$pullAll`: what goes.
+/// `$pull`, `$pullAll`: the elements to remove.
 #[derive(Debug)]
 pub(super) enum Pull {
-    /// What equals one of these, in their order.
+    /// Elements that equal one of these, in their order.
     Among(Vec<Value>),
-    /// Documents that a filter lets through.
+    /// Documents that match a filter.
     Documents(Box<Filter>),
-    /// What meets a condition.
+    /// Elements that meet a condition.
     Elements(Box<Condition>),
 }
 
-/// Returns `true` if a document of `$pull` speaks of elements as such; else it is a filter over elements that are documents.
+/// Returns `true` if a document of `$pull` is a condition on elements; otherwise it is a filter over elements that are
+/// documents.
 fn is_condition(document: DocumentRef<'_>) -> bool {
     let first = document.iter().next().map_or("", |(name, _)| name);
     first.starts_with('$')

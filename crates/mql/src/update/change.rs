@@ -1,11 +1,11 @@
 //! Applying the operators to one document.
 //!
-//! Only the top-level fields that an operator names are unpacked; all others go from the old document into the new one as
-//! bytes. Where a path ends in nothing, what is missing is created: documents only, since a number in a path is a position
-//! just in an array that is there.
+//! Only the top-level fields that an operator names are unpacked; all others are copied from the old document into the new
+//! one as bytes. Where a path ends at a missing field, it is created: documents only, since a number in a path is a
+//! position only in an existing array.
 //!
-//! Operators may copy one operand to a million elements, so what they put in is counted while they do: a document that
-//! would be too large is refused before it is built.
+//! Operators may copy one operand to a million elements, so the bytes they add are counted meanwhile: a document that would
+//! be too large is refused before it is built.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use crate::update::tree::{Fields, Node, merge};
 
 /// How many elements may be put between the end of an array and a new one.
 const PADDING_MAX: usize = 1_500_000;
-/// Up to so many names are looked for one by one.
+/// Up to so many names are searched one by one.
 const FEW_NAMES: usize = 8;
 
 /// The inputs of an application.
@@ -41,13 +41,13 @@ pub(super) struct ApplyContext<'a> {
 pub(super) struct Change<'a> {
     setting: ApplyContext<'a>,
     before: &'a RawDocument,
-    /// What is renamed, taken out of the document before anything changes.
+    /// The renamed values, taken from the document before anything changes.
     renamed: Vec<Option<Value>>,
     /// The current path.
     path: Vec<Name>,
     /// The first path that was written since this was last cleared.
     written: Option<String>,
-    /// Bytes put in so far, roughly.
+    /// Bytes added so far, roughly.
     grown: usize,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Change<'a> {
         id_text(self.before)
     }
 
-    /// Returns the path where the walk is.
+    /// Returns the current path.
     pub(super) fn path_text(&self) -> String {
         let mut text = String::new();
         for name in &self.path {
@@ -94,12 +94,12 @@ impl<'a> Change<'a> {
         self.path.last().map_or("", Name::as_str)
     }
 
-    /// Returns `true` if there is something that the rename of that number moves.
+    /// Returns `true` if the rename of that number has a value to move.
     pub(super) fn is_renamed(&self, number: usize) -> bool {
         self.renamed.get(number).is_some_and(Option::is_some)
     }
 
-    /// Returns what the rename of that number moves.
+    /// Returns the value that the rename of that number moves.
     pub(super) fn renamed(&self, number: usize) -> Option<Value> {
         self.renamed.get(number).cloned().flatten()
     }
@@ -110,7 +110,7 @@ impl<'a> Change<'a> {
         Ok(operand.value.clone())
     }
 
-    /// Counts bytes that are put into the document.
+    /// Counts bytes that are added to the document.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<()> {
         self.grown = self.grown.saturating_add(bytes);
         if self.grown > limits::DOCUMENT_BYTES_MAX { Err(too_large(self.setting.inserting)) } else { Ok(()) }
@@ -257,7 +257,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// An element by its position; beyond the end it is created, and what lies between is null.
+    /// Applies operators to an element by its position; beyond the end it is created, with nulls in between.
     fn item(&mut self, name: &Name, node: &Node, array: &mut Value) -> Result<()> {
         let (Value::Array(items), Some(index)) = (&mut *array, name.index()) else {
             return self.no_way(name, node, array.view());
@@ -317,14 +317,14 @@ impl<'a> Change<'a> {
     /// Returns whether an element passes the array filter of that name.
     fn passes(&self, identifier: &str, item: &mut Value) -> Result<bool> {
         let Some(filter) = self.setting.array_filters.get(identifier) else { return Ok(true) };
-        // The element moves into the document that the filter speaks of, and back.
+        // The element moves into the document that the filter matches, and back.
         let mut wrapped = Document::new().with(identifier, std::mem::replace(item, Value::Null));
         let passes = filter.matches(wrapped.view(), self.context());
         *item = wrapped.remove(identifier).unwrap_or(Value::Null);
         passes
     }
 
-    /// Returns what the operators make where there is nothing; `None` if nothing.
+    /// Returns the value that the operators create at a missing field; `None` if they create none.
     fn create(&mut self, node: &Node) -> Result<Option<Value>> {
         self.context().spend(1)?;
         match node {
@@ -351,7 +351,7 @@ impl<'a> Change<'a> {
         Ok((!document.is_empty()).then_some(Value::Document(document)))
     }
 
-    /// Creates what belongs at a name that is missing where the walk is.
+    /// Creates the value of a name that is missing at the current path.
     fn create_below(&mut self, name: &Name, node: &Node) -> Result<Option<Value>> {
         self.below(name, |change| {
             let created = change.create(node)?;
@@ -376,7 +376,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// What must hold for a field of the document that was written.
+/// Checks a field of the document that was written.
 fn check_field(name: &str, path: &str, before: Option<ValueRef<'_>>, after: Option<&Value>) -> Result<()> {
     if name == "_id" {
         if let Some(before) = before
@@ -399,7 +399,7 @@ fn check_field(name: &str, path: &str, before: Option<ValueRef<'_>>, after: Opti
 /// The value of a field after the operators; `None` if it was removed.
 struct FieldOutcome(Option<Value>);
 
-/// Returns where the fields of a document are that the operators name: the first of each name.
+/// Returns the positions of the document's fields that the operators name: the first of each name.
 fn positions<'n>(fields: impl Iterator<Item = &'n str>, nodes: &BTreeMap<Name, Node>) -> Vec<Option<usize>> {
     let mut found = vec![None; nodes.len()];
     let mut note = |wanted: usize, place| {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use bson::{ArrayRef, Document, DocumentRef, Value, ValueRef};
 
-/// `{updatedFields, removedFields, truncatedArrays}`: what turns the one document into the other, by dotted paths. The
-/// order of fields is not told.
+/// Returns `{updatedFields, removedFields, truncatedArrays}`: the changes that turn the one document into the other, by
+/// dotted paths, without the order of fields.
 pub fn describe_change(before: DocumentRef<'_>, after: DocumentRef<'_>) -> Document {
     let mut description = Description::default();
     description.documents(&mut String::new(), before, after);
@@ -78,7 +78,7 @@ fn below(path: &mut String, name: &str, run: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// Returns `true` if two values that are no documents or arrays are the same to the bit: `1` and `1.0` are not.
+/// Returns `true` if two values that are no documents or arrays are equal to the bit: `1` and `1.0` are not.
 fn identical(one: ValueRef<'_>, other: ValueRef<'_>) -> bool {
     match (one, other) {
         (ValueRef::Double(one), ValueRef::Double(other)) => one.to_bits() == other.to_bits(),

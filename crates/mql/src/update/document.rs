@@ -7,8 +7,8 @@ use crate::error::{Code, Error, Result};
 /// How deep a stored document may be nested: less than what is read, so that it fits into a reply.
 const DEPTH_MAX: usize = 180;
 
-/// Prepares a document for storage: with an `_id`, which comes first, and the time where a top-level field asks for it
-/// by a timestamp of zero, unless there is none to give.
+/// Prepares a document for storage: with an `_id`, which comes first, and with the time in place of a top-level timestamp
+/// of zero, if one is given.
 pub fn prepare_insert(
     document: &RawDocument,
     make_id: &mut dyn FnMut() -> ObjectId,
@@ -147,7 +147,7 @@ pub(super) fn check_same_id(before: DocumentRef<'_>, after: DocumentRef<'_>) -> 
     Err(Error::new(Code::IMMUTABLE_FIELD, message))
 }
 
-/// Returns how many levels a value adds to what it stands in.
+/// Returns how many levels a value adds to the one that contains it.
 fn depth(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Document(document) => 1 + deepest(document.iter().map(|(_, value)| value)),
@@ -196,7 +196,7 @@ mod tests {
         let zero = Timestamp { seconds: 0, increment: 0 };
         let inner = Document::new().with("t", zero);
         let document = Document::new().with("_id", zero).with("t", zero).with("d", inner.clone());
-        // The field `_id` is as it is.
+        // The field `_id` stays unchanged.
         let expected = Document::new().with("_id", zero).with("t", NOW).with("d", inner);
         assert_eq!(prepare(&document), Ok(expected));
     }

@@ -1,4 +1,4 @@
-//! How a document changes: update operators, replacements, pipelines as updates, and what an upsert begins with.
+//! The changes of documents: update operators, replacements, pipelines as updates, and the documents of upserts.
 //!
 //! [`Update::parse`] checks everything once; [`Update::apply`] then makes the new document from an old one, or reports
 //! that no byte changes, which is not a write (T9). [`upsert_document`] makes the document for a filter that found none,
@@ -46,7 +46,7 @@ enum Kind {
 }
 
 impl Update {
-    /// Reads an update: a document of operators, a document to put in place of another, or the stages of a pipeline.
+    /// Reads an update: a document of operators, a replacing document, or the stages of a pipeline.
     pub fn parse(
         update: ValueRef<'_>,
         array_filters: &[DocumentRef<'_>],
@@ -72,13 +72,13 @@ impl Update {
         }
     }
 
-    /// Returns `true` if this puts a whole document in place of another.
+    /// Returns `true` if this replaces the whole document.
     pub fn is_replacement(&self) -> bool {
         matches!(self.0, Kind::Replacement(_))
     }
 
-    /// Returns the document as it is after the update; `None` if nothing changes. `filter` is what found the document: `$`
-    /// in paths asks it. `inserting` says that the document is about to be inserted, which is when `$setOnInsert` applies.
+    /// Returns the document after the update; `None` if nothing changes. `filter` is the one that found the document, for
+    /// `$` in paths. `inserting` says that the document is about to be inserted, which is when `$setOnInsert` applies.
     pub fn apply(
         &self,
         document: &RawDocument,

@@ -19,7 +19,7 @@ pub(super) enum Operator {
     CurrentDate(Clock),
     Arithmetic(Arithmetic),
     Bits(Bits),
-    /// `$min`, `$max`: the operand takes the place of a value that stands on this side of it.
+    /// `$min`, `$max`: the operand replaces a value on this side of it.
     Replace {
         when: Ordering,
         operand: Operand,
@@ -34,14 +34,14 @@ pub(super) enum Operator {
     RenameTarget(usize),
 }
 
-/// A value to be put into documents, with its size there.
+/// A value to add to documents, with its size there.
 #[derive(Debug, Clone)]
 pub(super) struct Operand {
     pub(super) value: Value,
     pub(super) bytes: usize,
 }
 
-/// Which time `$currentDate` gives.
+/// The type of time that `$currentDate` sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clock {
     Date,
@@ -114,7 +114,7 @@ impl Operator {
         })
     }
 
-    /// Changes a value that is there.
+    /// Changes an existing value.
     pub(super) fn apply(&self, value: &mut Value, change: &mut Change<'_>) -> Result<Outcome> {
         match self {
             Operator::Set(operand) => *value = change.take(operand)?,
@@ -145,7 +145,7 @@ impl Operator {
         Ok(Outcome::Written)
     }
 
-    /// Returns the value to put where none is; `None` if it shall stay so.
+    /// Returns the value for a missing field; `None` if it stays missing.
     pub(super) fn create(&self, change: &mut Change<'_>) -> Result<Option<Value>> {
         Ok(match self {
             Operator::Set(operand) | Operator::Replace { operand, .. } => Some(change.take(operand)?),
@@ -164,7 +164,7 @@ impl Operator {
         })
     }
 
-    /// Returns `true` if a path that leads into a number or a text is an error even though nothing would be created there.
+    /// Returns `true` if a path through a number or a text is an error even though nothing would be created there.
     pub(super) fn needs_way(&self) -> bool {
         matches!(self, Operator::Pop(_) | Operator::Pull(_))
     }

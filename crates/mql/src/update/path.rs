@@ -1,7 +1,7 @@
-//! The paths of an update: dotted names, and the three words that stand for elements of an array.
+//! The paths of an update: dotted names, and three placeholders for elements of an array.
 //!
-//! `$` is the element that the filter found, `$[]` every element, `$[name]` those that the array filter of that name lets
-//! through. All three need an array before them, so none may come first.
+//! `$` is the element that the filter found, `$[]` every element, `$[name]` those that the array filter of that name
+//! matches. All three need an array before them, so none may come first.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -30,7 +30,7 @@ pub(super) enum Part {
     Each(String),
 }
 
-/// The name of a field, which may as well be the position of an element.
+/// The name of a field, which may also be the position of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
     text: Arc<str>,
@@ -41,7 +41,7 @@ impl Name {
     pub(super) fn new(text: &str) -> Name {
         let canonical = text == "0" || !text.starts_with('0');
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        // A number beyond all arrays is a position all the same, one that cannot be padded to.
+        // A number beyond all arrays is a position nevertheless, but too far to pad to.
         let index = (canonical && digits).then(|| text.parse().unwrap_or(usize::MAX));
         Name { text: text.into(), index }
     }
@@ -60,7 +60,7 @@ impl Name {
     }
 }
 
-/// The order in which new fields come: numbers by what they amount to, before everything else.
+/// The order in which new fields come: numbers by their value, before everything else.
 impl Ord for Name {
     fn cmp(&self, other: &Name) -> Ordering {
         match (self.index, other.index) {
@@ -138,7 +138,7 @@ impl UpdatePath {
         &self.text[..end]
     }
 
-    /// Returns the names, if there is none of the three words among them.
+    /// Returns the names, if there is no placeholder among them.
     pub(super) fn names(&self) -> Option<Vec<&Name>> {
         let names = self.parts.iter().map(|part| match part {
             Part::Name(name) => Some(name),

@@ -1,4 +1,4 @@
-//! A pipeline as an update: the document goes through its stages, and what comes out takes its place.
+//! A pipeline as an update: the result of its stages replaces the document.
 
 use bson::{ArrayRef, DocumentRef, RawDocument, Writer};
 
@@ -17,7 +17,7 @@ impl Stages {
         let not_a_stage = || Error::type_mismatch("Each element of the 'pipeline' array must be an object");
         let stages: Vec<DocumentRef<'_>> =
             stages.iter().map(|stage| stage.as_document().ok_or_else(not_a_stage)).collect::<Result<_>>()?;
-        // No stage that an update may have looks beyond the document.
+        // No stage that an update may have reads anything but the document.
         let settings = Settings {
             collation: settings.collation.clone(),
             variables: settings.variables.clone(),
@@ -27,7 +27,7 @@ impl Stages {
         Rewrite::parse(&stages, &settings).map(Stages)
     }
 
-    /// Returns what comes out, with the `_id` of the document first, also if the stages dropped it.
+    /// Returns the result, with the `_id` of the document first, also if the stages dropped it.
     pub(super) fn apply(&self, document: &RawDocument, context: &Context) -> Result<RawDocument> {
         let after = self.0.apply(document.view(), context)?;
         let own_id = after.view().get("_id");

@@ -1,4 +1,4 @@
-//! `$rename`: a value that moves. Neither end of the way may lie inside of an array.
+//! `$rename`: moves a value. Neither its source nor its target may lie inside of an array.
 
 use bson::{RawDocument, Value, ValueRef};
 
@@ -51,7 +51,7 @@ impl Rename {
         &self.target
     }
 
-    /// Returns what is to be moved; `None` if there is nothing.
+    /// Returns the value to move; `None` if there is none.
     pub(super) fn take_from(&self, document: &RawDocument) -> Result<Option<Value>> {
         let source = PathLookup::look(document, &self.source);
         if !source.is_viable() {
@@ -128,7 +128,7 @@ impl<'a> PathLookup<'a> {
         found
     }
 
-    /// Returns `true` if what is missing could be there.
+    /// Returns `true` if the missing part could be created.
     fn is_viable(&self) -> bool {
         match (self.value, self.next) {
             (_, None) | (ValueRef::Document(_), _) => true,

@@ -1,4 +1,4 @@
-//! A whole document in place of another. Only the `_id` stays.
+//! A document that replaces another. Only the `_id` stays.
 
 use bson::{DocumentRef, RawDocument, Writer};
 
@@ -21,8 +21,8 @@ impl Replacement {
         Ok(Replacement(RawDocument::from_view(replacement)))
     }
 
-    /// Returns the replacement with the `_id` of the document, which comes first, and the time where a field asks for it by a
-    /// timestamp of zero, unless such a one is to stay.
+    /// Returns the replacement with the `_id` of the document, which comes first, and with the time in place of a timestamp
+    /// of zero, unless those are kept.
     pub(super) fn apply(&self, document: &RawDocument, context: &Context) -> Result<RawDocument> {
         let Replacement(replacement) = self;
         let own_id = replacement.get("_id");

@@ -1,7 +1,7 @@
 //! The operators of an update, sorted into a tree by their paths.
 //!
-//! The tree is what finds conflicts: two operators may share the way but not the place, and none may lie on the way of
-//! another. It is also the order in which operators apply and new fields appear: by name, numbers as numbers.
+//! The tree finds conflicts: two operators may share a part of their paths but not the end, and none may end within the
+//! path of another. It is also the order in which operators apply and new fields appear: by name, numbers as numbers.
 //!
 //! ```text
 //! {$set: {"a.b": 1, "a.c.$[x]": 2}, $inc: {d: 1}}        a -+- b    $set 1
@@ -9,8 +9,8 @@
 //!                                                        d    $inc 1
 //! ```
 //!
-//! Which element `$` means, and which elements an array filter lets through, shows only in a document. Operators that meet
-//! in one element then are merged, and may be found in conflict, at that time.
+//! Only a document shows which element `$` stands for, and which elements an array filter matches. Operators that meet in
+//! one element are merged then, and may conflict.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ pub(super) enum Node {
     Fields(Fields),
     /// Operators at elements of an array by the array filter they pass; the empty name is every element.
     Elements(BTreeMap<String, Node>),
-    /// An operator at this place.
+    /// An operator at the end of this path.
     Leaf(Arc<Operator>),
 }
 
-/// What is to be done to the fields of a document.
+/// The operators at the fields of a document.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
     pub(super) named: BTreeMap<Name, Node>,
-    /// What is to be done to the element that the filter found.
+    /// The operators at the element that the filter found.
     pub(super) matched: Option<Box<Node>>,
 }
 
@@ -92,7 +92,7 @@ impl Node {
     }
 }
 
-/// Adds a leaf below a place that may exist; returns the new place if it does not.
+/// Adds a leaf below a node that may exist; returns the new node if it does not.
 fn insert_into(
     place: Option<&mut Node>,
     path: &UpdatePath,

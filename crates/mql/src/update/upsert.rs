@@ -1,7 +1,7 @@
 //! The document that an upsert inserts when its filter finds none.
 //!
-//! It begins with what the filter demands by equality, so that the new document is one the filter would have found, and
-//! then goes through the update like any other. A replacement takes only the `_id` from the filter.
+//! It begins with the values that the filter requires by equality, so that the filter would have found the new document,
+//! and is then updated like any other. A replacement takes only the `_id` from the filter.
 
 use bson::{Document, ObjectId, RawDocument, Value, ValueRef};
 
@@ -39,7 +39,7 @@ pub fn upsert_document(
     Ok(document)
 }
 
-/// Returns the equalities without repetitions; an error where two of them want different things in one place.
+/// Returns the equalities without repetitions; an error if two of them require different values of one field.
 fn distinct<'f>(
     mut equalities: Vec<(&'f FieldPath, ValueRef<'f>)>,
     context: &Context,
@@ -48,7 +48,7 @@ fn distinct<'f>(
     let conflict = |message: String| {
         Err(Error::new(Code::NOT_SINGLE_VALUE_FIELD, format!("cannot infer query fields to set, {message}")))
     };
-    // In the order of paths, what conflicts stands side by side: a path comes right before those it leads to.
+    // In the order of paths, conflicting ones are neighbours: a path comes right before those below it.
     let mut order: Vec<usize> = (0..equalities.len()).collect();
     order.sort_by_key(|position| equalities[*position].0);
     let mut keep = vec![true; equalities.len()];
@@ -68,7 +68,7 @@ fn distinct<'f>(
     Ok(equalities)
 }
 
-/// Puts a value at a path, creating documents on the way. Nothing but documents can be on it.
+/// Sets a value at a path, and creates the documents on the way. There can be nothing but documents on it.
 fn put(document: &mut Document, names: &[&str], value: ValueRef<'_>) {
     let Some((name, rest)) = names.split_first() else { return };
     if rest.is_empty() {

@@ -1,7 +1,7 @@
 //! Checks for one input of a fuzz target. The targets share this file with the test that replays their corpus.
 //!
 //! Inputs are lines of Extended JSON, so that they can be read and that mutations of them stay close to something
-//! meaningful. What cannot be read counts as an empty document.
+//! meaningful. A line that cannot be read counts as an empty document.
 //!
 //! ```text
 //! filter                          update                              pipeline
@@ -11,7 +11,7 @@
 //!                                 {"_id": 1, "a": []}
 //! ```
 //!
-//! All further lines are documents. Some are always there, so that a mere filter is an input too.
+//! All further lines are documents. Some documents are always there, so that a filter alone is an input too.
 //!
 //! No check measures time. Every evaluation has a small budget, so an input that takes long reveals work that is not
 //! charged.
@@ -70,7 +70,7 @@ impl Input {
     }
 }
 
-/// Returns a document as it would come from a client: what is nested too deep does not.
+/// Returns a document as a client could send it; none if it is nested too deep.
 fn raw(value: &Value) -> Option<RawDocument> {
     RawDocument::parse(RawDocument::from_document(value.as_document()?).into_bytes()).ok()
 }
@@ -92,8 +92,8 @@ fn finished<T>(answer: Result<T>) -> Option<Result<T>> {
     }
 }
 
-/// A filter is read the same way from bytes and from a tree; documents match it or do not, in whatever form they are; and its
-/// negation is its complement.
+/// Checks that a filter is parsed the same way from bytes and from a tree; that documents match it or not in either form;
+/// and that its negation is its complement.
 pub(crate) fn check_filter(data: &[u8]) {
     let input = Input::parse(data, 1);
     let settings = Settings::default();
@@ -121,7 +121,7 @@ pub(crate) fn check_filter(data: &[u8]) {
     }
 }
 
-/// What an update makes may be stored, differs from what it was made of, and keeps the `_id`.
+/// Checks that the result of an update may be stored, differs from the original, and keeps the `_id`.
 pub(crate) fn check_update(data: &[u8]) {
     let input = Input::parse(data, 3);
     let settings = Settings::default();
@@ -152,7 +152,7 @@ pub(crate) fn check_update(data: &[u8]) {
     if let Some(Ok(inserted)) = finished(upsert_document(&filter, &update, &context(), &mut make_id)) {
         check_stored(&inserted);
         assert_eq!(inserted.view().iter().next().map(|(name, _)| name), Some("_id"));
-        // What an upsert makes may be inserted as it is, but for timestamps that ask for the time.
+        // The document of an upsert may be inserted unchanged, except for timestamps of zero.
         assert_eq!(prepare_insert(&inserted, &mut make_id, None), Ok(inserted));
     }
 }
@@ -163,7 +163,7 @@ fn check_stored(document: &RawDocument) {
     assert_eq!(checked.as_ref(), Ok(document));
 }
 
-/// A pipeline gives the same rows twice, and the same whether or not its beginning is asked of the collection.
+/// Checks that a pipeline returns the same rows twice, and the same whether or not the collection answers its beginning.
 pub(crate) fn check_pipeline(data: &[u8]) {
     let input = Input::parse(data, 1);
     let stages = input.lines.first().and_then(Value::as_array).unwrap_or_default();
@@ -174,7 +174,7 @@ pub(crate) fn check_pipeline(data: &[u8]) {
     }
     let is_random = ["$sample", "$rand"].iter().any(|word| String::from_utf8_lossy(data).contains(word));
     let Some(Ok(rows)) = rows.filter(|_| !is_random) else { return };
-    // Nothing is passed over, but behind this stage nothing is asked of the collection.
+    // It skips no row, but the collection answers nothing after this stage.
     let nothing = Document::new().with("$skip", 0);
     let behind: Vec<DocumentRef<'_>> = [nothing.view()].into_iter().chain(stages).collect();
     if let Some(Ok(plain)) = self::rows(&behind, &input.documents) {
@@ -209,7 +209,7 @@ fn rows(stages: &[DocumentRef<'_>], documents: &[RawDocument]) -> Option<Result<
     finished(answer)
 }
 
-/// Every collection has the same documents, and takes whatever is written.
+/// Collections that all have the same documents, and accept every write.
 struct Memory<'d> {
     documents: &'d [RawDocument],
     context: Context,

@@ -1,4 +1,4 @@
-//! Why a filter refuses a document: each operator with what it looked at.
+//! Why a filter refuses a document: each operator with the values that it examined.
 
 use bson::{Document, Value, parse_extended_json};
 use mql::filter::{Filter, Settings, explain_filter};
@@ -61,7 +61,7 @@ const CASES: &[(&str, &str, &str)] = &[
         r#"{"a":1}"#,
         r#"{"operatorName":"$exists","specifiedAs":{"a":{"$exists":{"$numberDecimal":"0"}}},"reason":"path does exist"}"#,
     ),
-    // A clause behind the one that decides may be one that cannot be evaluated.
+    // A clause after the deciding one may be impossible to evaluate.
     (
         r#"{"a":5,"$expr":{"$divide":[1,"$b"]},"c":1}"#,
         r#"{"a":1,"b":0,"c":2}"#,
@@ -165,7 +165,7 @@ fn explanations_are_bounded_in_depth() {
     assert!(explain_filter(filter.view(), stored.view(), &Context::at(0)).is_ok());
 }
 
-/// An array is gone through within the bound on the work of the request, and not copied.
+/// An array is examined within the bound on the work of the request, and not copied.
 #[test]
 fn the_values_of_a_large_array_are_counted_as_work() {
     let (filter, items) = (document(r#"{"a":1}"#), vec![Value::Int32(0); 100_000]);
@@ -176,7 +176,7 @@ fn the_values_of_a_large_array_are_counted_as_work() {
     assert_eq!(stopped.expect_err("too much work").code, Code::MAX_TIME_MS_EXPIRED);
 }
 
-/// What cannot be explained at all is told within the bound of everything that is shown.
+/// A rule without an explanation is shown within the bound of everything that is shown.
 #[test]
 fn rules_without_an_explanation_are_shown_only_if_they_are_small() {
     for (bytes, shown) in [(10, true), (100_000, false)] {

@@ -1,12 +1,11 @@
-//! Expressions over whatever a client may send: nothing panics, nothing grows without bound, and constants mean what fields
-//! mean.
+//! Expressions from arbitrary clients: nothing panics, nothing grows without bound, and constants mean the same as fields.
 
 use bson::{Document, Value};
 use mql::expression::{Expression, Scope, Variables};
 use mql::{Code, Context, Result};
 use proptest::prelude::*;
 
-/// Every operator that there is, so that none is forgotten here.
+/// Every operator, so that none is missing here.
 const OPERATORS: &[&str] = &[
     "$abs",
     "$acos",
@@ -268,13 +267,13 @@ fn document() -> impl Strategy<Value = Document> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
-    /// Whatever is asked has an answer: a value or a refusal.
+    /// Every expression has a result: a value or an error.
     #[test]
     fn any_expression_over_any_document_ends(expression in expression(), document in document()) {
         let _ = evaluate(&expression, &document);
     }
 
-    /// One operator over plain values gives the same for constants, which are folded, and for fields, which are not.
+    /// One operator over plain values has the same result for constants, which are folded, and for fields, which are not.
     #[test]
     fn constants_mean_what_fields_mean(
         name in prop::sample::select(OPERATORS),
@@ -328,7 +327,7 @@ fn depth_is_bearable() {
     }
 }
 
-/// Loops inside of loops come to an end when the request is cancelled or has done too much.
+/// Loops inside of loops end when the request is cancelled or has done too much.
 #[test]
 fn nested_loops_can_be_cancelled() {
     let mut body = Value::from(1);
@@ -369,7 +368,7 @@ fn results_end_where_documents_do() {
     }
 }
 
-/// Copying counts as work: a loop that hands a large array around is not cheaper than one that computes.
+/// Copying counts as work: a loop that passes a large array around is not cheaper than one that computes.
 #[test]
 fn copies_are_counted() {
     let large = Value::Array(vec![Value::from("0123456789abcdef"); 50_000]);

@@ -56,7 +56,7 @@ fn operators() -> impl Strategy<Value = Document> {
     ]
 }
 
-/// Names that mean something somewhere, put together without sense.
+/// Names with a meaning somewhere, combined at random.
 const NAMES: [&str; 40] = [
     "$and",
     "$or",
@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(ask("$lte"), ask("$lt") || ask("$eq"));
     }
 
-    /// Whatever comes in is refused or can be asked.
+    /// Every input is refused or can be evaluated.
     #[test]
     fn nothing_panics(text in nonsense(), document in document()) {
         let context = Context::at(0);
@@ -192,7 +192,7 @@ proptest! {
         }
     }
 
-    /// What a sort puts first is what no other value of the field is below.
+    /// A sort key is the same from bytes and from a tree, and exchanging two keys reverses their order.
     #[test]
     fn a_sort_key_is_the_same_for_bytes_and_tree_and_turns_round(
         left in document(),

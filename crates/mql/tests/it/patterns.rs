@@ -1,4 +1,4 @@
-//! Regular expressions of one request share one room, wherever they stand.
+//! Regular expressions of one request share one memory budget, wherever they are.
 
 use bson::{Document, RawDocument, Value, parse_extended_json};
 use mql::filter::{Filter, Settings};
@@ -66,7 +66,7 @@ fn stages_and_updates_share_the_room_of_their_request() {
     }
 }
 
-/// A statement gives back what it took, so that many of them may stand in one command.
+/// A statement releases its patterns, so that one command may have many statements.
 #[test]
 fn what_has_been_read_and_forgotten_takes_no_room() {
     let settings = Settings::default();
@@ -76,7 +76,7 @@ fn what_has_been_read_and_forgotten_takes_no_room() {
     }
 }
 
-/// Each document may compute another pattern; compiling them counts as the work that it is.
+/// Each document may compute another pattern; compiling them counts as work.
 #[test]
 fn computed_patterns_are_paid_for() {
     let filter = document(r#"{"$expr":{"$regexMatch":{"input":"a","regex":"$r"}}}"#);

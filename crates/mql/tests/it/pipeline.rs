@@ -23,13 +23,13 @@ pub(crate) struct Memory {
     staged: BTreeMap<String, Vec<RawDocument>>,
     scans: BTreeMap<u64, std::vec::IntoIter<Row>>,
     opened: u64,
-    /// Whether scans come in the order that is wanted.
+    /// Whether scans come in the requested order.
     pub(crate) serves_sorts: bool,
-    /// Whether joins on `k` are told that an index serves them.
+    /// Whether joins on `k` learn that an index serves them.
     pub(crate) serves_joins: bool,
     /// The text index of every collection.
     pub(crate) text: Option<Arc<TextRules>>,
-    /// What was asked of the collections, in short.
+    /// The requests to the collections, abbreviated.
     pub(crate) asked: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ fn t16_rows_know_the_item_they_are_made_from() {
     assert_eq!(origins(union), [Some(0), None]);
 }
 
-/// What reaches the collection as conditions, and how many rows are asked for.
+/// The conditions that reach the collection, and the number of rows requested.
 #[test]
 fn conditions_and_limits_reach_the_collection() {
     let asked = |pipeline: &str| {
@@ -248,7 +248,7 @@ fn conditions_and_limits_reach_the_collection() {
     }
 }
 
-/// A join asks for the equal documents alone, and a pipeline with `let` for those that its values find.
+/// A join requests only the equal documents, and a pipeline with `let` those that its values find.
 #[test]
 fn joins_ask_for_what_is_equal() {
     let documents: Vec<Document> =
@@ -314,7 +314,7 @@ fn a_stage_that_keeps_too_much_is_refused() {
     );
 }
 
-/// A running pipeline waits in a cursor and moves between threads; what `$merge` does is decided wherever the write happens.
+/// A running pipeline waits in a cursor and moves between threads; `$merge` decides wherever the write happens.
 #[test]
 fn pipelines_can_be_sent() {
     fn sent<T: Send>() {}
@@ -325,7 +325,7 @@ fn pipelines_can_be_sent() {
     shared::<Scan>();
 }
 
-/// Each row of a growing window is larger than the one before: refused long before memory is.
+/// Each row of a growing window is larger than the one before: refused long before memory runs out.
 #[test]
 fn growing_windows_are_bounded() {
     let documents: Vec<Document> = (0..4000).map(|number| Document::new().with("_id", number)).collect();
@@ -336,7 +336,7 @@ fn growing_windows_are_bounded() {
     assert_eq!(error.code.0, 292);
 }
 
-/// Stages that nest and double their input, one behind the other: refused before the stack or the memory ends.
+/// Stages that nest and double their input, one after the other: refused before the stack or the memory ends.
 #[test]
 fn growth_from_stage_to_stage_is_bounded() {
     for stage in [
@@ -354,7 +354,7 @@ fn growth_from_stage_to_stage_is_bounded() {
     }
 }
 
-/// What a lookup finds without looking at the row is found once in a request.
+/// Results of a lookup that do not depend on the row are found once in a request.
 #[test]
 fn what_is_the_same_for_all_rows_is_found_once() {
     let documents: Vec<Document> = (0..5).map(|number| Document::new().with("_id", number)).collect();
@@ -365,7 +365,7 @@ fn what_is_the_same_for_all_rows_is_found_once() {
     assert_eq!((rows.len(), memory.asked.len()), (5, 2));
 }
 
-/// A `find` may ask for the nearest first, also with a limit, and for an order beside.
+/// A `find` may require the nearest first, also with a limit, and with an order as well.
 #[test]
 fn a_find_brings_the_nearest_first() {
     let documents: Vec<Document> =
@@ -485,7 +485,7 @@ fn texts(rows: Vec<Row>) -> Vec<String> {
     rows.into_iter().map(|row| bson::to_extended_json(ValueRef::Document(row.view()), false)).collect()
 }
 
-/// Words that mean something somewhere in a pipeline.
+/// Words with a meaning somewhere in a pipeline.
 const WORDS: &[&str] = &[
     "_id",
     "a",
@@ -651,7 +651,8 @@ proptest! {
         let _ = run(&pipeline, &settings, &mut memory(&documents), &Context::at(0));
     }
 
-    /// What is moved to the front or asked of the collection changes nothing: all stages at once are the stages one by one.
+    /// Moving conditions to the front or to the collection changes nothing: all stages together have the results of the
+    /// stages one by one.
     #[test]
     fn stages_together_are_stages_one_by_one(
         documents in prop::collection::vec(random_document(), 0..10),
@@ -669,7 +670,7 @@ proptest! {
         let mut separate = Ok(documents.clone());
         for stage in &pipeline {
             let Ok(input) = &separate else { break };
-            // The stage reads its input as a collection of its own; what it looks into stays as it was.
+            // The stage reads its input as a collection of its own; the other collections stay unchanged.
             let mut memory = memory(&documents);
             memory.collections.insert("input".into(), input.iter().map(RawDocument::from_document).collect());
             let settings = Settings { collection: Some("input".into()), ..settings() };
@@ -684,7 +685,7 @@ proptest! {
     }
 }
 
-/// A megabyte in `let` is not a megabyte for each stage.
+/// A megabyte in `let` is not copied for each stage.
 #[test]
 fn stages_share_the_values_of_let() {
     let variables = Arc::new(Document::new().with("large", "x".repeat(1 << 20)));
@@ -735,7 +736,7 @@ fn joined_documents() -> impl Strategy<Value = Vec<Document>> {
 }
 
 proptest! {
-    /// A join by table gives what a scan for each row gives, in the same order.
+    /// A join by table has the results of a scan for each row, in the same order.
     #[test]
     fn a_join_by_table_finds_what_scans_find(
         left in joined_documents(),
@@ -772,7 +773,7 @@ proptest! {
     }
 }
 
-/// Two looks at the other collection, however many rows there are: one for the first row, one for the table.
+/// Two reads of the other collection, however many rows there are: one for the first row, one for the table.
 #[test]
 fn a_join_without_an_index_reads_the_other_collection_twice() {
     let documents: Vec<Document> =
@@ -794,13 +795,13 @@ fn a_join_without_an_index_reads_the_other_collection_twice() {
             assert_eq!(memory.asked.len(), scans, "an index: {serves_joins}, {collation:?}");
         }
     }
-    // What is too large to be kept is looked for row by row, and so it is with a request of another time.
+    // A collection that is too large to keep is searched row by row, and so it is in a request of another time.
     let mut memory = memory(&documents);
     run(&stages(by_fields), &settings(), &mut memory, &Context::at(0).with_stage_bytes_max(5000)).unwrap();
     assert_eq!(memory.asked.len(), 52);
 }
 
-/// A row that says nothing of the joined field does not decide how the others are joined.
+/// A row without a value for the joined field does not decide how the others are joined.
 #[test]
 fn a_first_row_without_a_value_does_not_keep_the_index_from_the_others() {
     let lookup = r#"[{"$lookup": {"from": "docs", "let": {"v": "$v"}, "pipeline": [
@@ -817,7 +818,7 @@ fn a_first_row_without_a_value_does_not_keep_the_index_from_the_others() {
     }
 }
 
-/// A table is good for one request, so a cursor that rests keeps none. The next request makes its own.
+/// A table is valid for one request, so an idle cursor keeps none. The next request makes its own.
 #[test]
 fn a_resting_pipeline_keeps_no_join_table() {
     let rows: Vec<Document> =
@@ -827,7 +828,7 @@ fn a_resting_pipeline_keeps_no_join_table() {
     let views: Vec<_> = lookup.iter().map(Document::view).collect();
     let mut running = Pipeline::parse(&views, &settings()).unwrap().start();
     let mut memory = memory(&rows);
-    // One owner is here, one is the source; a third one is the table.
+    // One owner is here, one is the source; a third one would be the table.
     let foreign = RawDocument::from_document(&json(r#"{"_id": 1, "k": 49}"#)).into_bytes();
     memory.collections.insert("r".to_owned(), vec![RawDocument::parse(foreign.clone()).unwrap()]);
     let context = Context::at(0);
@@ -843,7 +844,8 @@ fn a_resting_pipeline_keeps_no_join_table() {
     assert_eq!(memory.asked.len(), 4, "the next request has its own table");
 }
 
-/// What a pipeline holds between two requests is what its stages have kept and not given yet; trees take more than bytes.
+/// A pipeline holds, between two requests, the rows that its stages have kept and not returned yet; trees take more than
+/// bytes.
 #[test]
 fn a_resting_pipeline_tells_how_much_it_holds() {
     let document = |number: i32| {
@@ -889,7 +891,7 @@ fn a_resting_pipeline_tells_how_much_it_holds() {
     }
 }
 
-/// Rows that a stage has given are no longer its own: what it holds falls in step with them.
+/// A stage no longer counts rows that it has returned: the bytes it holds shrink with them.
 #[test]
 fn a_resting_pipeline_holds_less_with_every_row_that_it_gives() {
     let document = |number: i32| {

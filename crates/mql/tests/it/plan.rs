@@ -1,5 +1,5 @@
-//! Plans against the naive way: whatever a filter finds by reading everything, every candidate finds too; what a candidate
-//! calls exact needs no filter; and where a candidate serves the sort, documents come in its order.
+//! Plans against reading everything: every candidate finds all documents that a filter finds; an exact candidate needs no
+//! filter; and where a candidate serves the sort, documents come in its order.
 
 use std::collections::BTreeSet;
 
@@ -241,7 +241,7 @@ struct Stored {
     cut: bool,
 }
 
-/// Builds the index over the documents it takes; gives those too.
+/// Builds the index over the documents that it accepts; returns those too.
 fn build(spec: IndexSpec, documents: Vec<Document>) -> (Stored, Vec<Document>) {
     let context = Context::at(0);
     let mut stored = Stored { spec, entries: BTreeSet::new(), multikey: false, cut: false };
@@ -258,13 +258,13 @@ fn build(spec: IndexSpec, documents: Vec<Document>) -> (Stored, Vec<Document>) {
     (stored, taken)
 }
 
-/// Returns `true` if a span holds a key, as a store keeps it: with the number of the item behind it.
+/// Returns `true` if a span holds a key in the form of a store: with the number of the item after it.
 pub(crate) fn is_within(span: &Span, key: &[u8], number: usize) -> bool {
     let entry = [key, &(number as u64).to_be_bytes()].concat();
     span.lower <= entry && (span.upper.is_empty() || entry < span.upper)
 }
 
-/// Returns the documents that a candidate finds, each at its first place.
+/// Returns the documents that a candidate finds, each at its first position.
 fn found(stored: &Stored, candidate: &Candidate) -> Vec<usize> {
     assert!(candidate.spans.is_sorted());
     let mut hits: Vec<usize> = Vec::new();
@@ -337,7 +337,7 @@ proptest! {
         check(&spec, documents, &filter, sort.as_ref(), strict);
     }
 
-    /// The same below two arrays, of which `$elemMatch` names one, both, or a way through both.
+    /// The same below two arrays, of which `$elemMatch` names one, both, or a path through both.
     #[test]
     fn candidates_below_two_arrays_miss_nothing(
         key in select(vec![
@@ -353,7 +353,7 @@ proptest! {
         check(&spec, documents, &filter, None, true);
     }
 
-    /// The same without arrays, where bounds are cut with each other.
+    /// The same without arrays, where bounds are intersected.
     #[test]
     fn candidates_over_plain_documents_miss_nothing(
         spec in index(),
@@ -464,7 +464,7 @@ const PLANS: &[(&str, &str, &str, &str)] = &[
         r#"{"$**":1}"#,
         r#"{ $_path: [ "[\"a.b\", \"a.b\"]" ], a.b: [ "[-inf, 3)" ] }"#,
     ),
-    // What an expression compares with a constant; the expression itself is always asked too.
+    // A comparison of an expression with a constant; the expression itself is always evaluated too.
     (r#"{"$expr":{"$eq":["$a",5]}}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[5, 5]" ] }"#),
     (
         r#"{"$expr":{"$and":[{"$eq":[{"$literal":"$x"},"$a.b"]},{"$gt":["$c",1]}]}}"#,

@@ -1,4 +1,4 @@
-//! Geographic and text indexes against the naive way: what a filter finds by reading everything, the candidate finds too.
+//! Geographic and text indexes against reading everything: the candidate finds all documents that a filter finds.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn document(text: &str) -> Document {
     parse_extended_json(text).expect(text).as_document().expect(text).clone()
 }
 
-/// Returns whether the candidate of the index finds what the filter finds; how many there were of both.
+/// Checks that the candidate of the index finds what the filter finds; returns how many documents both find.
 fn check(spec: &Document, documents: &[Document], filter: &Document) -> Option<(usize, usize)> {
     let context = Context::at(0);
     let spec = IndexSpec::parse(spec.view()).expect("a specification");
@@ -43,7 +43,7 @@ fn check(spec: &Document, documents: &[Document], filter: &Document) -> Option<(
     Some((read, matched))
 }
 
-/// Places all over the globe, many near the poles, the date line and each other.
+/// Points all over the globe, many near the poles, the date line and each other.
 fn place() -> impl Strategy<Value = [f64; 2]> + Clone {
     let longitude =
         prop_oneof![-180.0..=180.0_f64, 0.0..10.0_f64, select(vec![-180.0, -179.9, 179.9, 180.0, 0.0]),];

@@ -30,12 +30,12 @@ use crate::verbs;
 /// What one answer is: values, or an error.
 pub(crate) type Answer = mql::Result<Vec<Value>>;
 
-/// What a script has set up so far.
+/// The state that a script has set up so far.
 #[derive(Default)]
 pub(crate) struct State {
     /// The documents of the last `docs` block.
     pub(crate) documents: Vec<RawDocument>,
-    /// The collections of `docs name` blocks, and what pipelines wrote.
+    /// The collections of `docs name` blocks, and those that pipelines wrote.
     pub(crate) memory: Memory,
 }
 
@@ -59,7 +59,7 @@ fn run_script(text: &str, transcript: &mut Transcript) {
         } else if let Some(question) = line.strip_prefix("> ") {
             let expected = rest_of_block(&mut lines);
             let found = state.ask(question);
-            // Values may be written in several ways: a line that says the same stays as it is.
+            // Values may be written in several ways: a line with an equal value stays as it is.
             let holds = normal(&expected).is_ok_and(|expected| expected == found);
             transcript.answer(if holds { expected.iter().map(ToString::to_string).collect() } else { found });
         } else {
@@ -77,7 +77,7 @@ fn rest_of_block<'t>(lines: &mut Peekable<Lines<'t>>) -> Vec<&'t str> {
     rest
 }
 
-/// Expected lines as an answer is written.
+/// Returns expected lines in the form of an answer.
 fn normal(expected: &[&str]) -> Result<Vec<String>, String> {
     let expected: Vec<_> = expected.iter().filter(|line| !line.starts_with('#')).collect();
     match expected.first() {

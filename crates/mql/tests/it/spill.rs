@@ -116,7 +116,7 @@ fn shown(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| format!("{:?} {:?}", row.origin, row.view().to_document())).collect()
 }
 
-/// Returns a context in which a stage keeps so much in memory, and the rest there.
+/// Returns a context in which a stage keeps so much in memory, and the rest in scratch files.
 fn spilling(stage_bytes: usize, scratch: Option<Arc<dyn Scratch>>) -> Context {
     let mut context = Context::at(0).with_stage_bytes_max(stage_bytes);
     context.set_scratch(scratch);

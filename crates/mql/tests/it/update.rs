@@ -54,7 +54,7 @@ fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(name(), 1..4).prop_map(|names| names.join("."))
 }
 
-/// Returns what `$set` of one path does, written down naively; `None` if the path leads nowhere.
+/// Applies `$set` of one path, in the simplest way; `None` if the path leads nowhere.
 fn set(value: &mut Value, path: &[&str], new: &Value) -> Option<()> {
     let Some((name, rest)) = path.split_first() else {
         *value = new.clone();
@@ -82,7 +82,7 @@ fn set(value: &mut Value, path: &[&str], new: &Value) -> Option<()> {
     }
 }
 
-/// Returns the same to the bit: NaN is itself here, and zero has a sign.
+/// Returns `true` if two documents are equal to the bit: NaN equals itself, and zero has a sign.
 fn same(one: &Document, other: &Document) -> bool {
     RawDocument::from_document(one) == RawDocument::from_document(other)
 }
@@ -174,7 +174,7 @@ proptest! {
         }
     }
 
-    /// Setting and removing what a description tells makes the one document from the other, up to the order of fields.
+    /// Setting and removing the fields of a description turns the one document into the other, up to the order of fields.
     #[test]
     fn a_description_leads_from_before_to_after(before in document(), after in document()) {
         let description = describe_change(before.view(), after.view());
@@ -267,7 +267,7 @@ fn what_an_update_makes_is_not_too_deep() {
     assert_eq!(refusal(&document(1), &deep(179)), 15);
 }
 
-/// What lies between the end of an array and a new item is made one by one.
+/// The nulls between the end of an array and a new item are made one by one.
 #[test]
 fn padding_counts_as_work() {
     let update = bson::parse_extended_json(r#"{"$set": {"a.1400000": 1}}"#).unwrap();

@@ -113,16 +113,16 @@ const PERCENTILE: Names = Names {
     unknown: Refusal(40415, "BSON field '$percentile.{}' is an unknown field."),
 };
 
-/// Values below which lie given shares of an array's numbers.
+/// The values below which given shares of an array's numbers lie.
 #[derive(Debug)]
 struct Percentiles {
     input: Node,
     shares: Shares,
-    /// One value instead of a list.
+    /// Returns one value instead of a list.
     single: bool,
 }
 
-/// The shares that are asked for.
+/// The shares that the request names.
 #[derive(Debug)]
 enum Shares {
     Fixed(Vec<f64>),

@@ -192,7 +192,7 @@ fn to_string(value: ValueRef<'_>) -> Result<Value> {
         ValueRef::Bool(value) => value.to_string(),
         ValueRef::ObjectId(id) => id.to_string(),
         ValueRef::DateTime(millis) => date::iso_text(millis)?,
-        // Without a word about its form, as `$toString` has none.
+        // Without a format, as `$toString` has none.
         ValueRef::Binary(bytes) => binary::to_text(bytes, Some(Format::Auto))?,
         _ => return Err(unsupported(value, "string")),
     }))
@@ -230,7 +230,7 @@ fn to_decimal(value: ValueRef<'_>) -> Result<Value> {
     }))
 }
 
-/// Returns `true` if a text is one that no number parser skips anything of: neither empty nor with space around it.
+/// Returns `true` if no number parser ignores a part of the text: it is neither empty nor has space around it.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.trim() == text
 }
@@ -248,7 +248,7 @@ fn to_integer(value: ValueRef<'_>, kind: Kind) -> Result<Value> {
     match kind {
         Kind::Int64 => Ok(Value::Int64(long)),
         _ => i32::try_from(long).map(Value::Int32).map_err(|_| {
-            // A long that does not fit is not named.
+            // The message does not contain a long that does not fit.
             match Number::of(value) {
                 Some(number) if !number.is_long() => overflow(number),
                 _ => failure("Conversion would overflow target type in $convert with no onError value: "),

@@ -1,9 +1,9 @@
 //! `$toHashedIndexKey`: the key that a hashed index of MongoDB has for a value.
 //!
-//! The key is the first half of an MD5 over a seed and the value: its class in the order of types, and its bytes as BSON has
-//! them, except that numbers of all types count as the whole number they are cut to. Fields of documents and items of arrays
-//! follow one after another with their names. Hashed indexes here have keys of their own; this one is for clients that compute
-//! with MongoDB's.
+//! The key is the first half of an MD5 over a seed and the value: its class in the order of types, and its bytes as BSON
+//! has them, except that numbers of all types count as the whole number to which they are truncated. Fields of documents
+//! and items of arrays follow one after another with their names. Hashed indexes here have keys of their own; this one is
+//! for clients that compute MongoDB's.
 
 use bson::{Document, RawDocument, Value, ValueRef};
 use md5::{Digest, Md5};
@@ -58,7 +58,7 @@ fn add(hash: &mut Md5, name: Option<&str>, value: ValueRef<'_>, call: &Call<'_>)
     }
 }
 
-/// The class of what ends a document.
+/// The class that marks the end of a document.
 const END: i32 = 0;
 
 fn add_fields<'v>(
@@ -82,7 +82,7 @@ fn bytes(value: ValueRef<'_>) -> Vec<u8> {
     bytes[BEFORE..bytes.len() - 1].to_vec()
 }
 
-/// Returns where types stand among each other; those that compare by value have one number.
+/// Returns the position of a type in the order of types; types that compare by value have one number.
 fn class(value: ValueRef<'_>) -> i32 {
     match value {
         ValueRef::MinKey => -1,

@@ -38,7 +38,7 @@ fn map(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Resu
     Ok(Node::Special(Arc::new(Map { input, name, body })))
 }
 
-/// Reads what `$map` and `$filter` have in common: the input, the name of an item, what is done to it, and the rest.
+/// Reads the common parts of `$map` and `$filter`: the input, the name of an item, the expression for it, and the rest.
 fn parse<'v>(
     parser: &mut Parser<'_>,
     names: &Names,

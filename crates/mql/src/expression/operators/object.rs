@@ -30,7 +30,7 @@ pub(crate) const GROUP: Group = Group {
 
 const NULL: Result<Option<Value>> = Ok(Some(Value::Null));
 
-/// Fields that are set by name, each at the place where it was set first.
+/// Fields that are set by name, each at the position where it was set first.
 #[derive(Debug)]
 struct Fields<'a> {
     document: Document,

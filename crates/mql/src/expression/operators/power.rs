@@ -1,6 +1,6 @@
 //! Powers, roots and logarithms.
 //!
-//! Of a decimal the result is a decimal with all of its digits; of anything else it is a double, or an integer where a power of
+//! A decimal gives a decimal with all of its digits; any other number gives a double, or an integer where a power of
 //! integers is one.
 
 use bson::{Decimal128, Value};

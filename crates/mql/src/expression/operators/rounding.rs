@@ -1,4 +1,4 @@
-//! `$abs`, `$ceil`, `$floor`, `$round`, `$trunc`. The type of the number stays what it is.
+//! `$abs`, `$ceil`, `$floor`, `$round`, `$trunc`. The number keeps its type.
 
 use bson::{Decimal128, Rounding, Value};
 

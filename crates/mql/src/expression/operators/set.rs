@@ -1,4 +1,5 @@
-//! Arrays as sets: order and repetition do not count. What is equal is decided by the order of all values and the collation.
+//! Arrays as sets: order and repetition do not count. The order of all values and the collation decide which items are
+//! equal.
 
 use std::cmp::Ordering;
 
@@ -83,7 +84,7 @@ fn difference(call: &Call<'_>) -> Result<Option<Value>> {
     let left = array(call.get(0), Refusal(17048, words))?;
     let words = "both operands of $setDifference must be arrays. Second argument is of type: {}";
     let right = sorted(call, array(call.get(1), Refusal(17049, words))?)?;
-    // What remains keeps the order of the first array, each item where it stood first.
+    // The result keeps the order of the first array, each item at its first position.
     let mut remaining: Vec<(usize, ValueRef<'_>)> =
         left.iter().enumerate().filter(|(_, item)| !contains(call, &right, *item)).collect();
     call.context.spend(remaining.len() as u64 * 8)?;

@@ -105,7 +105,7 @@ impl SortArray {
     }
 }
 
-/// Returns the field of an item: what is not there is null, and an array on the way is only entered by a position.
+/// Returns the field of an item: a missing one is null, and an array on the way is only entered by a position.
 fn field<'a>(item: ValueRef<'a>, path: &FieldPath) -> ValueRef<'a> {
     let mut at = Some(item);
     for name in path.names() {

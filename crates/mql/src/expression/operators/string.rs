@@ -63,7 +63,7 @@ fn split(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Array(parts)))
 }
 
-/// Returns only the letters of ASCII change: other scripts have rules that depend on the language.
+/// Returns the text in lower case. Only ASCII letters change: other scripts have rules that depend on the language.
 fn to_lower(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::String(coerce_to_string(call.get(0))?.to_ascii_lowercase())))
 }
@@ -79,7 +79,7 @@ fn compare_ignoring_case(call: &Call<'_>) -> Result<Option<Value>> {
 }
 
 fn substring_of_bytes(call: &Call<'_>) -> Result<Option<Value>> {
-    // Both names refuse in the name of the newer one, with two spaces.
+    // Both names report errors under the newer name, with two spaces.
     const NAME: &str = "$substrBytes";
     let number = |at: usize, code: i32, what: &str| {
         let value = call.get(at);

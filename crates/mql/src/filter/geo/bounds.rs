@@ -6,7 +6,8 @@ use super::{EARTH_METRES, GeoPredicate, GeoTest, Measure, Near};
 use crate::geo_box::{GeoBox, boxes_around, boxes_around_circle};
 
 impl GeoTest {
-    /// Boxes that everything touches that passes; `None` if the question is about the plane, where nothing lies on the globe.
+    /// Returns boxes of which every matching geometry touches one; `None` if the condition is in the plane, where nothing
+    /// lies on the globe.
     pub fn boxes(&self) -> Option<Vec<GeoBox>> {
         match &self.0 {
             GeoPredicate::Within(shape) | GeoPredicate::Intersects(shape) => Some(shape_boxes(shape)),
@@ -19,7 +20,8 @@ impl GeoTest {
 }
 
 impl Near {
-    /// Boxes that everything touches that is near enough; `None` if distances are reckoned in the plane.
+    /// Returns boxes of which every geometry that is near enough touches one; `None` if distances are computed in the
+    /// plane.
     pub fn boxes(&self) -> Option<Vec<GeoBox>> {
         let radius = match self.measure {
             Measure::Plane => return None,

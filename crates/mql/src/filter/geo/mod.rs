@@ -21,7 +21,7 @@ use plane::Region;
 use read::{Pair, position, stored_pair, stored_shape};
 use shape::Shape;
 
-/// The radius of the earth by which distances in metres are reckoned.
+/// The radius of the earth for distances in metres.
 const EARTH_METRES: f64 = 6_378_100.0;
 
 /// A geographic condition on one value.
@@ -92,17 +92,17 @@ impl Near {
         Near { path, point, measure, least, most }
     }
 
-    /// Returns the field that holds the places.
+    /// Returns the field with the points.
     pub fn path(&self) -> &FieldPath {
         &self.path
     }
 
-    /// Returns how distances are reckoned.
+    /// Returns the measure of distances.
     pub fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// Returns the distance of the nearest place in a document; `None` if there is none, or none within the bounds.
+    /// Returns the distance of the nearest point in a document; `None` if there is none, or none within the bounds.
     pub fn distance(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<f64>> {
         let mut nearest: Option<f64> = None;
         self.path.any(document, Arrays::Expand, context, &mut |leaf| {
@@ -117,7 +117,7 @@ impl Near {
         Ok(nearest)
     }
 
-    /// Returns the distance of a value, if it is a place within the bounds.
+    /// Returns the distance of a value, if it is a point within the bounds.
     pub(super) fn value_distance(&self, value: ValueRef<'_>, context: &Context) -> Result<Option<f64>> {
         let distance = match self.measure {
             Measure::Plane => stored_pair(value).map(|pair| plane::distance(self.point, pair)),

@@ -66,8 +66,8 @@ pub(in crate::filter) fn geo_intersects(operand: ValueRef<'_>) -> Result<GeoTest
     Err(Error::bad_value(format!("$geoIntersects not supported with provided geometry: {text}")))
 }
 
-/// Reads `$near` (also spelled `$geoNear`) or `$nearSphere` with what stands beside it. The point is a pair, or `GeoJSON` in
-/// `$geometry` or without it; in `$geometry` a pair under names is a point on the sphere, too.
+/// Reads `$near` (also spelled `$geoNear`) or `$nearSphere` with the options beside it. The point is a pair, or `GeoJSON`
+/// in `$geometry` or without it; in `$geometry` a pair under names is a point on the sphere, too.
 pub(in crate::filter) fn near(
     operator: &str,
     path: &FieldPath,
@@ -109,7 +109,7 @@ pub(in crate::filter) fn near(
     Ok(Near::new(path.clone(), point, measure, least, most))
 }
 
-/// Returns the place of a `GeoJSON` point, or of two numbers under any names.
+/// Returns the position of a `GeoJSON` point, or of two numbers under any names.
 fn sphere_point(value: ValueRef<'_>) -> Option<Pair> {
     let document = value.as_document()?;
     match document.get("type").and_then(ValueRef::as_str) {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// A point of a plane, or a longitude and a latitude.
 pub(super) type Pair = [f64; 2];
 
-/// The reference system in which a polygon is what is on the left of its line.
+/// The reference system in which the inside of a polygon is on the left of its line.
 const STRICT_WINDING: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
 const LONGITUDE_LATITUDE: [&str; 2] = ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326"];
 
@@ -45,7 +45,7 @@ pub(super) fn pair(value: ValueRef<'_>) -> Option<Pair> {
     Some([number(x)?, number(y)?])
 }
 
-/// Returns the coordinates of something that is a point, in whatever form it is stored.
+/// Returns the coordinates of a point, in any stored form.
 pub(super) fn stored_pair(value: ValueRef<'_>) -> Option<Pair> {
     match value {
         ValueRef::Document(document) if document.get("type").and_then(ValueRef::as_str) == Some("Point") => {
@@ -55,7 +55,7 @@ pub(super) fn stored_pair(value: ValueRef<'_>) -> Option<Pair> {
     }
 }
 
-/// Returns a shape on the sphere, in whatever form it is stored; `None` if it is none.
+/// Returns a shape on the sphere, in any stored form; `None` if it is none.
 pub(super) fn stored_shape(value: ValueRef<'_>) -> Option<Shape> {
     match value {
         ValueRef::Document(document) if document.get("type").and_then(ValueRef::as_str).is_some() => {
@@ -70,7 +70,7 @@ pub(super) fn stored_shape(value: ValueRef<'_>) -> Option<Shape> {
 enum Origin {
     /// A query: lines that close on themselves are refused.
     Query,
-    /// A document. Its keys in indexes were made of the shape as it is, so it is read as it always was.
+    /// A document. Its keys in indexes were made from the shape as stored, so its meaning must not change.
     Stored,
 }
 

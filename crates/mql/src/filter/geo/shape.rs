@@ -1,4 +1,4 @@
-//! What `GeoJSON` can describe, as points, lines and areas on the sphere: containment, intersection, distance.
+//! The geometries of `GeoJSON`, as points, lines and areas on the sphere: containment, intersection, distance.
 
 use super::sphere::{Ring, Side, Vector, arcs_cross, arcs_meet};
 use crate::context::Context;
@@ -81,7 +81,7 @@ impl Shape {
         Ok(false)
     }
 
-    /// Returns the distance to a point, as an angle; `None` if there is nothing here.
+    /// Returns the distance to a point, as an angle; `None` if the shape is empty.
     pub(super) fn distance(&self, point: Vector, context: &Context) -> Result<Option<f64>> {
         if self.covers_point(point, context)? {
             return Ok(Some(0.0));
@@ -91,8 +91,8 @@ impl Shape {
         Ok(points.chain(arcs).reduce(f64::min))
     }
 
-    /// Returns `true` if all of it is within a distance of a point. True for edges too, as long as the circle is no more
-    /// than half the sphere.
+    /// Returns `true` if all of it is within a distance of a point. This holds for edges too, as long as the circle is no
+    /// more than half the sphere.
     pub(super) fn is_near(&self, point: Vector, angle: f64) -> bool {
         let vertices = self.points.iter().copied().chain(self.arcs().flat_map(|(from, to)| [from, to]));
         let mut some = false;

@@ -19,7 +19,7 @@ impl Vector {
         Vector([latitude.cos() * longitude.cos(), latitude.cos() * longitude.sin(), latitude.sin()])
     }
 
-    /// Returns the vector in steps of a ten-billionth of the radius, less than a millimetre: equal for what is the same place.
+    /// Returns the vector in steps of a ten-billionth of the radius, less than a millimetre: equal for equal points.
     pub(super) fn rounded(self) -> [i64; 3] {
         self.0.map(|part| (part * 1e10).round() as i64)
     }
@@ -77,7 +77,7 @@ pub(super) fn arcs_cross(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
     clear && acb * bda > 0.0 && acb * cbd > 0.0 && acb * dac > 0.0
 }
 
-/// Where a point is with regard to a loop.
+/// The position of a point relative to a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Inside,
@@ -92,7 +92,7 @@ pub(super) struct Ring {
     vertices: Vec<Vector>,
 }
 
-/// Which part of the sphere a loop encloses.
+/// The part of the sphere that a loop encloses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Winding {
     /// The smaller one.

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::numbers::integer;
 
 impl Schema {
-    /// Returns whether a value keeps all rules.
+    /// Returns whether a value satisfies all rules.
     pub(super) fn accepts(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
         for rule in &self.rules {
             context.spend(1)?;
@@ -160,7 +160,7 @@ impl Rest {
     }
 }
 
-/// the value with the fields of its documents sorted by name: `uniqueItems` ignores their order.
+/// Returns the value with the fields of its documents sorted by name: `uniqueItems` ignores their order.
 fn with_sorted_fields(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Document(document) => {
@@ -174,7 +174,7 @@ fn with_sorted_fields(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Returns the number of schemas accept a value, counted up to a limit.
+/// Returns how many of the schemas accept a value, counted up to a limit.
 fn count(schemas: &[Schema], value: ValueRef<'_>, limit: usize, context: &Context) -> Result<usize> {
     let mut accepted = 0;
     for schema in schemas {
@@ -186,7 +186,7 @@ fn count(schemas: &[Schema], value: ValueRef<'_>, limit: usize, context: &Contex
     Ok(accepted)
 }
 
-/// Computes with decimals, because 0.3 has to be a multiple of 0.1.
+/// Returns `true` if the value is a multiple, computed with decimals, because 0.3 has to be a multiple of 0.1.
 fn is_multiple(value: ValueRef<'_>, divisor: ValueRef<'_>) -> bool {
     let decimal = |number: ValueRef<'_>| match number {
         ValueRef::Double(number) => Decimal128::from_f64(number),

@@ -1,4 +1,4 @@
-//! Why a document breaks a schema: what clients read in `errInfo.details` of a refused write.
+//! Why a document violates a schema: the contents of `errInfo.details` of a refused write.
 //!
 //! The explainer evaluates the schema as it was written, keyword by keyword, each with its companions. So the explanation
 //! has no rules of its own about keywords and cannot disagree with the check.
@@ -26,7 +26,7 @@ const COMPANIONS: &[(&str, &str)] = &[
 /// Keywords that name properties, and so say which ones are additional.
 const NAMED: [&str; 2] = ["properties", "patternProperties"];
 
-/// Returns every rule of a schema that a document does not keep. The work counts in the context, and ends with it.
+/// Returns every rule of a schema that a document violates. The work counts in the context, and ends with it.
 pub(crate) fn explain_schema(
     schema: DocumentRef<'_>,
     document: DocumentRef<'_>,
@@ -99,7 +99,7 @@ fn with_companions(schema: DocumentRef<'_>, keyword: &str, asked: ValueRef<'_>) 
     alone
 }
 
-/// Returns the names of properties, each with a schema that asks for nothing.
+/// Returns the names of properties, each with an empty schema.
 fn names_alone(properties: ValueRef<'_>) -> Document {
     let names = properties.as_document().into_iter().flat_map(bson::DocumentRef::iter);
     names.map(|(name, _)| (name, Value::Document(Document::new()))).collect()

@@ -1,7 +1,7 @@
 //! `$jsonSchema`: validation of documents.
 //!
-//! The draft 4 of JSON Schema without references, formats and defaults, with `bsonType` for the types that JSON has not. A rule
-//! about values of one type says nothing about the others: `minimum` lets every string through.
+//! The draft 4 of JSON Schema without references, formats and defaults, with `bsonType` for the types that JSON does not
+//! have. A rule about values of one type accepts all others: `minimum` accepts every string.
 
 mod check;
 mod explain;
@@ -47,7 +47,7 @@ enum Rule {
     UniqueItems,
     /// One schema for all items.
     Items(Schema),
-    /// One for each of the first items, and what the others may be.
+    /// One for each of the first items, and the rule for the others.
     ItemList(Vec<Schema>, Rest),
     FieldCount {
         least: u64,
@@ -55,9 +55,9 @@ enum Rule {
     },
     Required(Vec<String>),
     Fields(Fields),
-    /// If there is the field, there are these.
+    /// If this field exists, so do these.
     RequiredWith(String, Vec<String>),
-    /// If there is the field, the document is like this.
+    /// If this field exists, the document conforms to this schema.
     SchemaWith(String, Schema),
     AllOf(Vec<Schema>),
     AnyOf(Vec<Schema>),
@@ -72,7 +72,7 @@ struct Fields {
     rest: Rest,
 }
 
-/// What fields or items that no other rule names may be.
+/// The rule for fields or items that no other rule names.
 #[derive(Debug, Clone)]
 enum Rest {
     Anything,

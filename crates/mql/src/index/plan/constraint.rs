@@ -1,41 +1,40 @@
 //! The constraint of a filter on one field of an index.
 //!
-//! A constraint is a set of keys of which every matching document has at least one. Two such sets on one field may be met by
-//! two different items of an array, so they are only cut with each other where the index has never seen an array; otherwise
-//! the better one is taken. The same goes for two fields below one array, unless one `$elemMatch` asks for both and there
-//! is no further array that both lead through: of `{a: {$elemMatch: {"b.x": 1, "b.y": 1}}}` two items of `b` may each meet
-//! one half.
+//! A constraint is a set of keys of which every matching document has at least one. Two such sets on one field may be met
+//! by two different items of an array, so they are only intersected where the index has never seen an array; otherwise the
+//! better one is taken. The same goes for two fields below one array, unless one `$elemMatch` has conditions on both and no
+//! further array contains both: of `{a: {$elemMatch: {"b.x": 1, "b.y": 1}}}` two items of `b` may each meet one half.
 
 use super::set::Set;
 use super::values::Reader;
 use crate::filter::{Node, Test};
 use crate::path::FieldPath;
 
-/// What is known about the keys of one field.
+/// The known facts about the keys of one field.
 #[derive(Debug, Clone)]
 pub(super) struct Constraint {
-    /// Every matching document has a key in here.
+    /// Every matching document has a key in it.
     pub(super) set: Set,
-    /// Every document with a key in here matches, as far as this field is concerned.
+    /// Every document with a key in it matches, as far as this field is concerned.
     pub(super) exact: bool,
-    /// The key in here is that of a field that is there, be it null.
+    /// The keys in it are those of existing fields, be they null.
     pub(super) present: bool,
-    /// The `$elemMatch` that it is from, and those around it.
+    /// The `$elemMatch` that it comes from, and those around it.
     pub(super) groups: Vec<Group>,
 }
 
-/// An `$elemMatch`: all that it asks for holds of one item of the array that it names.
+/// An `$elemMatch`: all of its conditions hold for one item of the array that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Which one, by the address of its conditions.
+    /// The address of its conditions, which identifies it.
     node: usize,
     /// How many names of the field's path lead to the array.
     depth: usize,
 }
 
 impl Constraint {
-    /// Returns `true` if one key meets both constraints wherever a document does: one `$elemMatch` asks for both, at the
-    /// last array that the two fields may lead through together.
+    /// Returns `true` if one key meets both constraints wherever a document does: one `$elemMatch` has conditions on both,
+    /// at the last array that may contain both fields.
     pub(super) fn joins(&self, other: &Constraint, common_names: usize) -> bool {
         self.groups.iter().any(|group| group.depth >= common_names && other.groups.contains(group))
     }
@@ -45,7 +44,7 @@ impl Constraint {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) path: &'a FieldPath,
-    /// How many names of the path are already behind, within an `$elemMatch`.
+    /// How many names of the path have been followed, within an `$elemMatch`.
     pub(super) within: usize,
     pub(super) reader: Reader<'a>,
     /// Whether the index has seen arrays.
@@ -53,7 +52,7 @@ pub(super) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Numbers in a path are positions for some documents and names for others: nothing can be said of what is missing.
+    /// Numbers in a path are positions for some documents and names for others: nothing is known about missing values.
     fn has_position(self) -> bool {
         self.path.components().iter().any(|component| component.index().is_some())
     }
@@ -63,7 +62,7 @@ impl Field<'_> {
         own == path.components()
     }
 
-    /// Returns what a condition says about the field; `None` if nothing.
+    /// Returns the constraint of a condition on the field; `None` if there is none.
     pub(super) fn constraint(self, node: &Node) -> Option<Constraint> {
         match node {
             Node::And(nodes) => self.all(nodes.iter()),
@@ -79,7 +78,7 @@ impl Field<'_> {
         }
     }
 
-    /// Returns what several conditions say that all have to hold.
+    /// Returns the constraint of several conditions that all have to hold.
     pub(super) fn all<'n>(self, nodes: impl Iterator<Item = &'n Node>) -> Option<Constraint> {
         let found: Vec<Option<Constraint>> = nodes.map(|node| self.constraint(node)).collect();
         let count = found.len();
@@ -124,7 +123,7 @@ impl Field<'_> {
             return None;
         }
         let keys = self.reader.keys(test)?;
-        // A path that ends at a position finds the item there as it is, without its items being asked.
+        // A path that ends at a position finds the item there, and the test does not apply to its items.
         if self.has_position() && (keys.missing || matches!(test, Test::ElementValue(_) | Test::Exists)) {
             return None;
         }
@@ -132,8 +131,8 @@ impl Field<'_> {
         Some(Constraint { exact, present: !keys.missing, groups: Vec::new(), set: keys.set })
     }
 
-    /// Returns `true` if keys of this set always stand for a value that is there as it looks: the key of an empty array is
-    /// that of undefined, and below an array null may stand for an item without any fields.
+    /// Returns `true` if keys of this set always stand for an existing value: the key of an empty array is that of
+    /// undefined, and below an array null may stand for an item without any fields.
     fn is_certain(self, set: &Set) -> bool {
         use bson::Kind;
         !set.meets(&Set::class(Kind::Undefined))
@@ -162,12 +161,13 @@ impl Field<'_> {
             return Some(Constraint { set: null, exact: false, present: false, groups: Vec::new() });
         }
         let held = self.field(path, test).filter(|constraint| constraint.exact)?;
-        // One key outside is not all keys outside, unless there is only one.
+        // One key outside does not mean that all are, unless there is only one.
         let exact = !self.multikey && self.path.len() == 1;
         Some(Constraint { set: held.set.complement(), exact, present: false, groups: Vec::new() })
     }
 
-    /// `$elemMatch` on the fields of an item: what holds of one item holds of the keys that are made from it.
+    /// Returns the constraint of an `$elemMatch` on the fields of an item: a condition on one item holds for the keys made
+    /// from it.
     fn element(self, path: &FieldPath, node: &Node) -> Option<Constraint> {
         let own = &self.path.components()[self.within..];
         if path.is_empty() || !own.starts_with(path.components()) || self.has_position() {
@@ -180,7 +180,7 @@ impl Field<'_> {
     }
 }
 
-/// Returns the constraints of those `$elemMatch` among these that another constraint is from.
+/// Returns the constraints of those `$elemMatch` among these from which another constraint comes.
 pub(super) fn of_groups<'n>(
     field: Field<'_>,
     nodes: impl Iterator<Item = &'n Node>,

@@ -9,7 +9,7 @@ use crate::sort::{Direction, Sort};
 /// The index that a client requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Hint {
-    /// No index: documents as they come.
+    /// No index: documents in their stored order.
     Natural(Direction),
     /// The index of that name.
     Name(String),
@@ -32,7 +32,7 @@ impl Hint {
         }
     }
 
-    /// Returns which of the indexes is meant.
+    /// Returns the index that the hint names.
     pub(super) fn find(&self, indexes: &[Available<'_>]) -> Result<usize> {
         let found = match self {
             Hint::Natural(_) => None,

@@ -1,7 +1,7 @@
-//! Whether a filter only lets documents through that are in a partial index.
+//! Whether every document that matches a filter is in a partial index.
 //!
-//! Simple on purpose: a condition of the index follows from a condition of the filter on the same path whose values all pass
-//! it too. What cannot be shown this way does not hold.
+//! Simple on purpose: a condition of the index follows from a condition of the filter on the same path whose values all
+//! pass it too. An implication that cannot be shown in this way counts as false.
 
 use super::values::Reader;
 use crate::filter::{Node, Test};
@@ -51,14 +51,14 @@ fn one_branch(filter: &Node, partial: &Node, reader: Reader<'_>) -> bool {
     }
 }
 
-/// Something that passes the one test is there, so something that passes the other.
+/// Returns `true` if a value that passes the one test exists only where one that passes the other does.
 fn test_implies(given: &Test, wanted: &Test, reader: Reader<'_>) -> bool {
     if let Test::ElementValue(node) = given {
         // Its items are values at the path.
         let items = reader.items(node);
         return reader.leaves(wanted).is_some_and(|wanted| wanted.exact && items.is_within(&wanted.set));
     }
-    // Whether a field is there is asked of it as a whole, the rest also of its items; and what has items is there.
+    // `$exists` applies to a field as a whole, the rest also to its items; and a field with items exists.
     let (Some(given_leaves), Some(wanted_leaves)) = (reader.leaves(given), reader.leaves(wanted)) else {
         return false;
     };
@@ -71,7 +71,7 @@ fn test_implies(given: &Test, wanted: &Test, reader: Reader<'_>) -> bool {
     wanted_leaves.exact && given_leaves.set.is_within(&wanted_leaves.set)
 }
 
-/// `$elemMatch` on the fields of an item says something about the paths below.
+/// Returns `true` if an `$elemMatch` on the fields of an item implies a condition on the paths below.
 fn element_implies(
     path: &FieldPath,
     test: &Test,

@@ -1,7 +1,7 @@
-//! Which indexes can answer a filter and serve a sort, and with which spans of their keys.
+//! The indexes that can answer a filter and serve a sort, and the spans of their keys.
 //!
 //! A candidate finds every matching document, and may find others: the executor checks the filter again, unless the
-//! candidate is [`exact`](Candidate::exact). A document may be met more than once and counts once, at its first place.
+//! candidate is [`exact`](Candidate::exact). A document may be found more than once and counts once, at its first position.
 //!
 //! ```text
 //! filter ── conditions on one field ──> set of keys (values.rs, set.rs)
@@ -31,7 +31,7 @@ use values::Reader;
 /// An index that a plan may use: ready, and not hidden.
 #[derive(Debug, Clone, Copy)]
 pub struct Available<'a> {
-    /// What it is.
+    /// Its specification.
     pub spec: &'a IndexSpec,
     /// Whether it has ever held a document with [`Entries::multikey`](super::Entries::multikey).
     pub multikey: bool,
@@ -39,7 +39,7 @@ pub struct Available<'a> {
     pub cut: bool,
 }
 
-/// Some keys of an index that follow each other.
+/// A range of consecutive keys of an index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// The first.
@@ -51,9 +51,9 @@ pub struct Span {
 /// An index scan that can answer a filter.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Which of the indexes.
+    /// The position of the index in the list.
     pub index: usize,
-    /// Where to look, in the order of keys. None at all if nothing can match.
+    /// Where to look, in the order of keys. No spans if nothing can match.
     pub spans: Vec<Span>,
     /// In which direction to read: keys and spans alike.
     pub direction: Direction,
@@ -61,18 +61,18 @@ pub struct Candidate {
     pub serves_sort: bool,
     /// Whether every span holds a single key.
     pub point: bool,
-    /// How many fields of the index the spans make use of.
+    /// How many fields of the index the spans use.
     pub fields_used: usize,
     /// How many of these, from the first, are narrowed to single values.
     pub equalities: usize,
-    /// Whether everything in the spans matches: the filter need not be asked again.
+    /// Whether everything in the spans matches, so that the filter need not be checked again.
     pub exact: bool,
     /// The bounds as explain shows them.
     pub bounds: Document,
 }
 
-/// Returns all indexes that can help, the most promising first. With a hint that names an index, that one alone; with one
-/// that says `$natural`, none.
+/// Returns all indexes that can help, the most promising first. With a hint that names an index, only that one; with
+/// `$natural`, none.
 pub fn plan(
     filter: &Filter,
     sort: Option<&Sort>,
@@ -106,13 +106,13 @@ fn with_implied(nodes: &[Node]) -> impl Iterator<Item = &Node> {
     nodes.iter().flat_map(|node| std::iter::once(node).chain(node.implied()))
 }
 
-/// How many branches an `$or` may have for each of them to be planned by itself.
+/// The largest number of branches of an `$or` for which each branch is planned by itself.
 const BRANCHES_MAX: usize = 100;
 
-/// For a filter with an `$or` whose branches each have an index of their own: the candidates of each branch, the most
-/// promising first. A document matches only if one of the branches finds it; several may. `None` if there is no such `$or`.
+/// Returns the candidates of each branch of an `$or` whose branches each have an index of their own, the most promising
+/// first. A document matches only if one of the branches finds it; several may. `None` if there is no such `$or`.
 ///
-/// What [`plan()`] finds for all branches at once is better where it finds something.
+/// A candidate of [`plan()`] for all branches at once is better, if there is one.
 pub fn plan_branches(
     filter: &Filter,
     collation: &Collation,
@@ -153,7 +153,7 @@ impl Candidate {
     }
 }
 
-/// What one candidate is made from.
+/// The inputs of one candidate.
 struct Planner<'p> {
     filter: &'p Filter,
     /// The conditions that all have to hold: those of the filter, or of a part of it.
@@ -194,7 +194,7 @@ impl<'p> Planner<'p> {
             return self.special();
         }
         let found = self.ordinary(&[]);
-        // Documents without any of its fields are not in a sparse index. A hint takes it as it is.
+        // Documents without any of its fields are not in a sparse index. A hint overrides this.
         if spec.is_sparse() && !found.present && !forced {
             return None;
         }

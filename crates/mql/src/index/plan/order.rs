@@ -3,8 +3,8 @@
 //! The fields of the sort have to follow each other in the index, all in one direction or all in the other; fields that have
 //! only one value do not count, on either side.
 //!
-//! A document with an array is met once for each item, and sorts by the first of them, so the index serves the order as long
-//! as none of its keys is left out: that is, if no bounds are on a field of the sort or on one below the same array.
+//! A document with an array is found once for each item, and sorts by the first of them, so the index serves the order as
+//! long as none of its keys is left out: that is, if no bounds are on a field of the sort or on one below the same array.
 
 use super::Planner;
 use super::spans::{Builder, Narrowed};

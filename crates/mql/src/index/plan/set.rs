@@ -1,7 +1,8 @@
 //! Sets of values as intervals of their keys.
 //!
-//! An edge stands between keys: just before all keys that begin with its bytes. As no key is the beginning of another, the
-//! edge just behind a value is the bytes of its key with the last one raised. An edge also remembers how people write it.
+//! An edge is a position between keys: just before all keys that begin with its bytes. As no key is the beginning of
+//! another, the edge just after a value is the bytes of its key with the last one raised. An edge also remembers its text
+//! for people.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,16 +14,16 @@ const FIRST: u8 = 0x01;
 /// Behind the key of every value.
 const LAST: u8 = 0x12;
 
-/// How many intervals are looked at to cut sets with each other: a filter may have as many as it has bytes.
+/// How many intervals are examined to intersect sets: a filter may have as many as it has bytes.
 const INTERSECTION_WORK_MAX: usize = 1_000_000;
 
-/// A place between keys.
+/// A position between keys.
 #[derive(Debug, Clone)]
 pub(super) struct Edge {
     bytes: Vec<u8>,
-    /// The value that it is next to, as people write it.
+    /// The value next to it, as text for people.
     text: Arc<str>,
-    /// Whether it is behind that value.
+    /// Whether it is after that value.
     behind: bool,
 }
 
@@ -44,13 +45,13 @@ impl Edge {
     }
 }
 
-/// Returns the first bytes behind all that begin with these. Keys never consist of FF alone.
+/// Returns the first bytes after all that begin with these. Keys never consist of FF alone.
 pub(super) fn raised(bytes: &[u8]) -> Vec<u8> {
     let kept = bytes.iter().rposition(|byte| *byte != 0xFF).map_or(0, |at| at + 1);
     let mut raised = bytes[..kept].to_vec();
     match raised.last_mut() {
         Some(last) => *last += 1,
-        // Only nothing at all has nothing to raise: behind it is behind everything.
+        // Only the empty text has nothing to raise: after it is after everything.
         None => raised.push(0xFF),
     }
     raised
@@ -165,7 +166,7 @@ impl Set {
     /// Returns all strings that begin with a text, by their bytes.
     pub(super) fn beginning_with(prefix: &str) -> Set {
         let mut key = Vec::new();
-        // Without the two zeros at its end the key is what the keys of all these strings begin with.
+        // Without the two zeros at its end the key is the common beginning of the keys of all these strings.
         encode_key(ValueRef::String(prefix), &Collation::simple(), &mut key);
         key.truncate((key.len() - 2).min(KEY_BYTES_MAX));
         let text = shell_text(ValueRef::String(prefix));
@@ -184,7 +185,7 @@ impl Set {
         for interval in all {
             match merged.last_mut() {
                 Some(last) if last.point && interval.point && last.lower.bytes == interval.lower.bytes => {}
-                // Points that only touch stay points: they are worth more.
+                // Points that only touch stay points, which are more useful.
                 Some(last)
                     if last.upper.bytes > interval.lower.bytes
                         || last.upper.bytes == interval.lower.bytes && !(last.point || interval.point) =>
@@ -225,7 +226,7 @@ impl Set {
         Set(both)
     }
 
-    /// Returns what is in all of these, the most telling first; and whether all were taken into account, which stops when it
+    /// Returns the intersection of these sets, the most selective first; and whether all were used, which stops when it
     /// becomes too much work.
     pub(super) fn intersection_of(mut sets: Vec<Set>) -> (Set, bool) {
         sets.sort_by_key(Set::rank);
@@ -277,7 +278,7 @@ impl Set {
     }
 }
 
-/// Returns the key of a value for an edge that others are compared with: one that was cut is only good for its beginning.
+/// Returns the key of a value for an edge; of a cut key only the beginning is reliable.
 fn key_of(value: ValueRef<'_>, collation: &Collation) -> (Vec<u8>, Extent) {
     let mut key = Vec::new();
     let extent = encode_key(value, collation, &mut key);
@@ -285,7 +286,7 @@ fn key_of(value: ValueRef<'_>, collation: &Collation) -> (Vec<u8>, Extent) {
     (key, extent)
 }
 
-/// Returns the first value of a class, and the last or the one behind it.
+/// Returns the text of the first value of a class, and of the last or the one after it.
 fn class_texts(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::MinKey => ("MinKey", "MinKey"),

@@ -1,7 +1,7 @@
 //! From constraints on the fields of an index to spans of its keys.
 //!
-//! Field by field from the first: as long as a field is narrowed to single values, each of them leads to a narrower search in
-//! the next field; the first field with a range ends it. What later fields say is left to the filter.
+//! Field by field from the first: as long as a field is narrowed to single values, each of them leads to a narrower search
+//! in the next field; the first field with a range ends it. Conditions on later fields are left to the filter.
 
 use bson::{Document, Value};
 
@@ -13,19 +13,19 @@ use crate::index::pattern::{Part, PartKind};
 use crate::path::FieldPath;
 use crate::sort::Direction;
 
-/// How many spans a candidate has at most; past that, ranges take their place.
+/// The largest number of spans of a candidate; beyond it, ranges replace them.
 const SPANS_MAX: usize = 10_000;
 
-/// A candidate, and whether matching documents are sure to have one of the fields.
+/// A candidate, and whether every matching document has one of the fields.
 pub(super) struct PlannedCandidate {
     pub(super) candidate: Candidate,
     pub(super) present: bool,
 }
 
-/// Piece of a key in place of a part that is not ordinary: spans of these pieces.
+/// Spans of pieces of keys that replace a part that is not ordinary.
 pub(super) type Pieces = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A part of the key with what the filter says about it.
+/// A part of the key with the filter's constraint on it.
 pub(super) struct Narrowed<'p> {
     pub(super) part: &'p Part,
     pub(super) constraint: Option<Constraint>,
@@ -36,7 +36,7 @@ impl<'p> Planner<'p> {
         Field { path: &part.path, within: 0, reader: self.reader(), multikey: self.index.multikey }
     }
 
-    /// Returns what the filter says about each part, as far as it can be said of all of them together.
+    /// Returns the filter's constraint on each part, as far as they hold for all of them together.
     pub(super) fn narrowed(&self) -> Vec<Narrowed<'p>> {
         let mut narrowed: Vec<Narrowed<'p>> = Vec::new();
         for part in &self.spec().parts {
@@ -55,8 +55,8 @@ impl<'p> Planner<'p> {
         narrowed
     }
 
-    /// Returns what is said of a field together with what is said of the fields before it: fields below one array stand in
-    /// one key only if they are in one item.
+    /// Returns the constraint on a field together with those on the fields before it: values of fields below one array are
+    /// in one key only if they are in one item.
     fn joined(
         &self,
         field: Field<'_>,
@@ -78,8 +78,7 @@ impl<'p> Planner<'p> {
             .find(|found| earlier.iter().all(|(known, names)| found.joins(known, *names)))
     }
 
-    /// Returns the candidate of an index with ordinary and hashed parts. `pieces` stand in the place of a part of another
-    /// kind.
+    /// Returns the candidate of an index with ordinary and hashed parts. `pieces` replace a part of another kind.
     pub(super) fn ordinary(&self, pieces: &[Pieces]) -> PlannedCandidate {
         let narrowed = self.narrowed();
         let present =
@@ -96,7 +95,7 @@ impl<'p> Planner<'p> {
                 PartKind::Hashed => builder.add_hashed(&set),
                 _ => match pieces.next() {
                     Some(pieces) => builder.add_pieces(pieces),
-                    // A further geographic field has no place in the key.
+                    // A further geographic field is not in the key.
                     None => builder.fields += 1,
                 },
             }
@@ -116,7 +115,7 @@ impl<'p> Planner<'p> {
         PlannedCandidate { candidate, present: present || nothing }
     }
 
-    /// Returns `true` if all that the filter says went into the spans, and they say no less.
+    /// Returns `true` if the spans contain all conditions of the filter, without loss.
     fn is_exact(&self, narrowed: &[Narrowed<'_>], fields_used: usize) -> bool {
         let used = &narrowed[..fields_used];
         self.conditions().all(|condition| {
@@ -143,7 +142,7 @@ fn ascending(set: &Set) -> Pieces {
         .collect()
 }
 
-/// Returns every byte turned: what was before an edge is behind its turned bytes.
+/// Returns every byte inverted: a key before an edge is after the inverted bytes.
 fn descending(set: &Set) -> Pieces {
     let turned = |bytes: &[u8]| bytes.iter().map(|byte| !byte).collect::<Vec<u8>>();
     let piece = |interval: &Interval| {
@@ -159,7 +158,7 @@ fn descending(set: &Set) -> Pieces {
     set.intervals().iter().rev().map(piece).collect()
 }
 
-/// In order, those that overlap as one.
+/// Returns the spans in order, overlapping ones as one.
 fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
@@ -174,9 +173,9 @@ fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     merged
 }
 
-/// Spans in the making.
+/// Spans under construction.
 pub(super) struct Builder {
-    /// Beginnings of keys, one for each combination of single values so far.
+    /// The beginnings of keys, one for each combination of single values so far.
     prefixes: Vec<Vec<u8>>,
     /// The spans, once a range has ended the work.
     finished: Option<Vec<Span>>,
@@ -185,7 +184,7 @@ pub(super) struct Builder {
     pub(super) equalities: usize,
     /// How many leading fields have exactly one value.
     pub(super) constants: usize,
-    /// Whether nothing had to be widened.
+    /// Whether no span had to be widened.
     pub(super) whole: bool,
 }
 
@@ -204,7 +203,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The next field, whose keys are within these pieces.
+    /// Adds the next field, whose keys are within these pieces.
     fn add(&mut self, set: &Set, pieces: &Pieces) {
         self.fields += 1;
         if self.finished.is_some() {
@@ -272,7 +271,7 @@ impl Builder {
         }
     }
 
-    /// Ends with ranges behind each prefix; without any, with all that begins like it.
+    /// Ends with ranges after each prefix; without any, with everything that begins with the prefix.
     fn finish(&mut self, pieces: &[(Vec<u8>, Vec<u8>)]) {
         let mut spans = Vec::new();
         for prefix in &self.prefixes {

@@ -11,7 +11,7 @@ use crate::index::pattern::PartKind;
 use crate::path::FieldPath;
 use crate::sort::Direction;
 
-/// How many paths of a filter are considered: each asks all conditions.
+/// How many paths of a filter are considered: each examines all conditions.
 const WILDCARD_PATHS_MAX: usize = 64;
 
 impl Planner<'_> {
@@ -81,7 +81,7 @@ impl Planner<'_> {
         } else {
             self.places()?
         };
-        // All text fields come from one search, so nothing found is nothing at all.
+        // All text fields come from one search, so one without results means that nothing matches.
         let nothing = pieces.first().is_some_and(Vec::is_empty);
         let mut candidate = self.ordinary(&pieces).candidate;
         if nothing {
@@ -90,7 +90,7 @@ impl Planner<'_> {
         candidate.serves_sort = false;
         candidate.exact = false;
         candidate.point = false;
-        // Before the words or places there may only be single values: everything else would have to be read through.
+        // Before the words or cells there may only be single values: everything else would have to be read through.
         let leading = spec.parts.iter().position(|part| !part.kind.is_ordinary()).unwrap_or(0);
         (candidate.fields_used > leading).then_some(candidate)
     }
@@ -107,8 +107,8 @@ impl Planner<'_> {
     }
 }
 
-/// Returns `true` if keys of single values can answer: documents and arrays have none of their own, and what is missing has
-/// no key.
+/// Returns `true` if keys of single values can answer: documents and arrays have no key of their own, and a missing value
+/// has none.
 fn is_answerable(constraint: &Constraint) -> bool {
     use bson::Kind;
     let hidden =

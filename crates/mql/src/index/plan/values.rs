@@ -1,17 +1,17 @@
-//! Which values pass a test, and which keys a document has at least one of if it does.
+//! The values that pass a test, and the keys of which a matching document has at least one.
 
 use bson::{Collation, Extent, Kind, Value, ValueRef};
 
 use super::set::Set;
 use crate::filter::{Comparison, Members, Node, Pattern, Test};
 
-/// The values that pass a test, each for itself.
+/// The values that pass a test, each by itself.
 #[derive(Debug, Clone)]
 pub(super) struct Leaves {
     pub(super) set: Set,
     /// Whether a missing value passes.
     pub(super) missing: bool,
-    /// Whether exactly these pass; otherwise there may be fewer.
+    /// Whether exactly these pass; otherwise some of them may not.
     pub(super) exact: bool,
 }
 
@@ -117,7 +117,7 @@ impl Reader<'_> {
         Leaves { set, missing, exact }
     }
 
-    /// Strings that may match, and the regular expression itself as a value.
+    /// Returns the strings that may match, and the regular expression itself as a value.
     fn pattern(self, pattern: &Pattern) -> Set {
         let strings = match pattern.prefix() {
             Some(prefix) if self.index.is_simple() => Set::beginning_with(prefix),
@@ -162,10 +162,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the keys that a document has one of if something at the path passes the test; `None` if nothing is known.
+    /// Returns the keys of which a document has one if a value at the path passes the test; `None` if nothing is known.
     ///
-    /// A key stands for a value or for an item of an array, so where an array as a whole may be what passes, only equality
-    /// helps: an array that equals another begins with the same item.
+    /// A key stands for a value or for an item of an array, so where an array as a whole may pass, only equality helps: an
+    /// array that equals another begins with the same item.
     pub(super) fn keys(self, test: &Test) -> Option<Leaves> {
         let arrays = Set::class(Kind::Array);
         let equal = |operand: &Value| match operand {
@@ -179,7 +179,7 @@ impl Reader<'_> {
         };
         match test {
             Test::Compare(Comparison::Equal, operand) => equal(operand),
-            // Also an array that holds nothing but such a key is on the right side of it, while its item is not.
+            // An array of nothing but such a key is on the right side of it as well, while its item is not.
             Test::Compare(_, Value::MinKey | Value::MaxKey) => None,
             Test::In(members) => {
                 let mut leaves = self.members(members);

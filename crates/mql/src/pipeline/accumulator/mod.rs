@@ -24,7 +24,7 @@ pub(crate) use tally::Tally;
 #[derive(Debug, Clone)]
 pub(crate) struct Accumulator {
     kind: Kind,
-    /// What is accumulated of each row.
+    /// The input of each row.
     input: Formula,
     collation: bson::Collation,
 }
@@ -57,14 +57,14 @@ enum Kind {
     Percentiles { of: Vec<f64>, single: bool },
 }
 
-/// Over what a deviation is taken.
+/// The kind of a deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deviation {
     Population,
     Sample,
 }
 
-/// Which of many values are kept.
+/// The values of many that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Several {
     First,
@@ -73,7 +73,7 @@ enum Several {
     Largest,
 }
 
-/// Which end of an order is kept.
+/// The end of an order that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Top,

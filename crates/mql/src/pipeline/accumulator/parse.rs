@@ -120,7 +120,7 @@ impl Accumulator {
     }
 }
 
-/// The codes of what may be wrong with a document of arguments: not a document, unknown, missing.
+/// The codes of errors in a document of arguments: not a document, unknown, missing.
 type Refusals = [i32; 3];
 const NUMBERED: Refusals = [5_787_801, 5_787_901, 5_787_906];
 const RANKED: Refusals = [5_788_001, 5_788_002, 5_788_003];
@@ -200,7 +200,7 @@ fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &PipelineContex
 fn shares(written: ValueRef<'_>, around: &PipelineContext) -> Result<Vec<f64>> {
     let p = match around.given(written)? {
         Given::Value(p) => p,
-        // A pipeline without the values is checked and not run: any share will do.
+        // A pipeline without the values is checked and not run: any share is good enough.
         Given::Awaited => return Ok(vec![0.5]),
         Given::No => {
             let message = format!(

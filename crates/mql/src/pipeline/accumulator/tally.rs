@@ -50,7 +50,7 @@ impl Tally {
         Tally::Extremes { n, values: Vec::new(), reversed: true, collation }
     }
 
-    /// Counts what a row brings; how many bytes more are kept for it.
+    /// Adds the input of a row; returns how many more bytes are kept for it.
     pub(crate) fn add(&mut self, input: Input) -> Result<usize> {
         match (self, input) {
             (tally, Input::Value(Some(value))) => tally.add_value(value),
@@ -151,7 +151,7 @@ impl Tally {
         Ok(0)
     }
 
-    /// Returns what was counted.
+    /// Returns the result.
     pub(crate) fn into_value(self) -> Value {
         match self {
             Tally::List(values)
@@ -166,7 +166,7 @@ impl Tally {
         }
     }
 
-    /// Returns what was counted so far.
+    /// Returns the result so far.
     pub(crate) fn value(&self) -> Value {
         match self {
             Tally::Sum(total) => total.total().into(),
@@ -198,7 +198,7 @@ impl Tally {
     }
 }
 
-/// Welford's way: no large squares are subtracted from each other.
+/// Adds a number by Welford's algorithm, which does not subtract large squares.
 fn deviate(number: f64, count: &mut u64, mean: &mut f64, squares: &mut f64) {
     *count += 1;
     let distance = number - *mean;

@@ -41,7 +41,7 @@ impl Buckets {
     }
 }
 
-/// Returns the default output of each bucket: a count.
+/// Returns the accumulators of each bucket; a count by default.
 pub(crate) fn parse_output(
     stage: &str,
     code: i32,
@@ -59,7 +59,7 @@ pub(crate) fn parse_output(
     }
 }
 
-/// Returns what buckets are made of must depend on the document.
+/// Reads the expression of the groups, which must depend on the document.
 pub(crate) fn parse_group_by(
     stage: &str,
     code: i32,
@@ -80,7 +80,7 @@ pub(crate) fn parse_group_by(
     around.formula(by)
 }
 
-/// Reads `$bucket`: the group it is short for; the sort by `_id` follows it.
+/// Reads `$bucket`: returns the group that it abbreviates; the sort by `_id` follows it.
 pub(crate) fn parse(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Group> {
     let ValueRef::Document(document) = argument else {
         let message =

@@ -1,6 +1,7 @@
 //! `$bucketAuto`: groups of about the same size.
 //!
-//! Rows are sorted to find out where buckets end, and counted in the order in which they came, as in MongoDB: `$push` keeps it.
+//! Rows are sorted to determine where buckets end, and accumulated in the order in which they came, as in MongoDB: `$push`
+//! keeps it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -109,7 +110,7 @@ struct BucketAutoStep {
     stage: Arc<BucketAuto>,
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
-    /// How many rows there were when the first bucket was given.
+    /// The number of rows when the first bucket was returned.
     all: usize,
     /// How many buckets are still to be filled.
     left: usize,
@@ -120,14 +121,14 @@ struct BucketAutoStep {
     memory: Memory,
 }
 
-/// A row, the value it is sorted by, and its place among all rows.
+/// A row, the value it is sorted by, and its position among all rows.
 struct Entry {
     value: Value,
     place: usize,
     row: Row,
 }
 
-/// One bucket in the making.
+/// A bucket under construction.
 struct Bucket {
     least: Value,
     most: Value,
@@ -171,7 +172,7 @@ impl Blocking for BucketAutoStep {
         self.close(&mut bucket);
         let before = self.memory.used();
         let tallies = self.count(&mut bucket.rows, execution)?;
-        // The bucket is given with what it has counted.
+        // The bucket is returned with its accumulated values.
         self.memory.give_back(self.memory.used() - before);
         let id = Document::new().with("min", bucket.least).with("max", bucket.most);
         let mut document = Document::new().with("_id", id);
@@ -202,7 +203,7 @@ impl BucketAutoStep {
         Ok(())
     }
 
-    /// Returns what a bucket has of its rows, counted in the order in which they came.
+    /// Accumulates the rows of a bucket, in the order in which they came.
     fn count(&mut self, rows: &mut [(usize, Row)], execution: &ExecutionContext<'_>) -> Result<Vec<Tally>> {
         rows.sort_unstable_by_key(|(place, _)| *place);
         let stage = Arc::clone(&self.stage);
@@ -219,7 +220,7 @@ impl BucketAutoStep {
         Ok(tallies)
     }
 
-    /// Takes what belongs to the bucket beyond its size, and sets its ends.
+    /// Adds the rows that belong to the bucket beyond its size, and sets its ends.
     fn close(&mut self, bucket: &mut Bucket) {
         let stage = Arc::clone(&self.stage);
         if let Some(granularity) = &stage.granularity {

@@ -10,7 +10,7 @@ use crate::pipeline::values::type_name;
 pub struct ChangeStream {
     /// Which documents go with the changes.
     pub full_document: FullDocument,
-    /// Which documents as they were before go with the changes.
+    /// Which documents before the change go with it.
     pub full_document_before_change: FullDocument,
     /// The token of the change after which to begin.
     pub resume_after: Option<Document>,
@@ -29,11 +29,11 @@ pub struct ChangeStream {
 pub enum FullDocument {
     /// Where the change itself has it.
     Default,
-    /// As it is now.
+    /// The current version.
     UpdateLookup,
-    /// If it is there.
+    /// The version after or before the change, if it exists.
     WhenAvailable,
-    /// Or there is an error.
+    /// The same, or an error if it does not exist.
     Required,
 }
 

@@ -1,6 +1,6 @@
 //! `$densify`: rows for the gaps between values.
 //!
-//! All rows are gathered; the partitions come one after the other, in the order in which they were met, each sorted by the
+//! All rows are collected; the partitions come one after the other, in the order of their first rows, each sorted by the
 //! field. Rows without the field come first.
 
 use std::cmp::Ordering;
@@ -33,7 +33,7 @@ pub(crate) struct Densify {
     collation: Collation,
 }
 
-/// How far it is from one value to the next.
+/// The distance between two values.
 #[derive(Debug, Clone, Copy)]
 enum StepSize {
     Number(Number),
@@ -195,7 +195,7 @@ fn read_bounds(bounds: ValueRef<'_>, step: StepSize) -> Result<Bounds> {
     }
 }
 
-/// The rows of one partition, with what they have in the field.
+/// The rows of one partition, with their values in the field.
 struct Partition {
     fields: Document,
     rows: Vec<(Option<Value>, Row)>,
@@ -206,7 +206,7 @@ struct DensifyStep {
     places: HashMap<Vec<u8>, usize>,
     partitions: Vec<Partition>,
     given: Option<std::vec::IntoIter<Row>>,
-    /// How many rows there were when the first was given.
+    /// The number of rows when the first was returned.
     all: usize,
     generated: usize,
     memory: Memory,
@@ -296,7 +296,7 @@ impl DensifyStep {
         Ok(rows)
     }
 
-    /// Merges the rows of a partition with those that its gaps need.
+    /// Merges the rows of a partition with those for its gaps.
     fn fill(
         &mut self,
         partition: Partition,

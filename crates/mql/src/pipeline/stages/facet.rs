@@ -108,7 +108,7 @@ struct FacetStep {
 }
 
 impl Part {
-    /// Takes what the chain has ready, until it wants more or has ended.
+    /// Takes the rows that the chain has ready, until it needs input or has ended.
     fn drain(&mut self, memory: &mut Memory, execution: &mut ExecutionContext<'_>) -> Result<()> {
         while !self.done {
             match self.chain.pop(execution)? {

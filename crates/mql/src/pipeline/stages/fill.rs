@@ -1,4 +1,4 @@
-//! `$fill`: values for fields that have none. It is short for `$setWindowFields` and `$addFields`.
+//! `$fill`: values for fields without one. It is an abbreviation of `$setWindowFields` and `$addFields`.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn read_fill<'a>(field: &str, fill: ValueRef<'a>) -> Result<Fill<'a>> {
     }
 }
 
-/// Returns what rows are partitioned by: an expression, or a list of fields.
+/// Returns the partition of rows: an expression, or a list of fields.
 fn read_partition(by: Option<ValueRef<'_>>, fields: Option<ValueRef<'_>>) -> Result<Option<Value>> {
     match (by, fields) {
         (Some(_), Some(_)) => {

@@ -1,7 +1,7 @@
 //! `$geoNear`: the documents nearest to a point, with their distance.
 //!
-//! The search is a condition on the collection, `$near`, whose distances are measured as for every other search (`found`). What
-//! is left to do here is to put them where the request wants them.
+//! The search is a condition on the collection, `$near`, whose distances are measured as for every other search
+//! (`search_meta`). This stage only puts them into the fields that the request names.
 
 use std::sync::Arc;
 
@@ -151,17 +151,17 @@ impl GeoNear {
         filter
     }
 
-    /// Puts what was found out about the rows where the request wants it.
+    /// Starts the step that puts the metadata of rows into the fields that the request names.
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
         EachRow::step(GeoNearStep(Arc::clone(self)))
     }
 }
 
-/// Returns the place, which the values of `let` may be part of.
+/// Returns the point, which the values of `let` may be part of.
 fn near(written: ValueRef<'_>, around: &PipelineContext) -> Result<Value> {
     match around.given(written)? {
         Given::Value(place @ (Value::Document(_) | Value::Array(_))) => Ok(place),
-        // A pipeline without the values is checked and not run: any place will do.
+        // A pipeline without the values is checked and not run: any point is good enough.
         Given::Awaited => Ok(Value::Array(vec![Value::Int32(0), Value::Int32(0)])),
         Given::Value(other) => {
             let kind = type_name(other.view());

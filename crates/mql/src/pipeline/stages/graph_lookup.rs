@@ -1,4 +1,4 @@
-//! `$graphLookup`: what can be reached from a row in another collection, step by step.
+//! `$graphLookup`: the documents of another collection that can be reached from a row, step by step.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::pipeline::values::{as_double, key_of, text, type_name, whole_number};
 /// A `$graphLookup` as parsed.
 #[derive(Debug)]
 pub(crate) struct GraphLookup {
-    /// What is read: the collection by its name, what is behind it if it is a view, and what that view looks into.
+    /// The collections it reads: the named one, the one behind it if it is a view, and those that the view reads.
     collections: Vec<Namespace>,
     start: Formula,
     connect_from: FieldPath,
@@ -29,7 +29,7 @@ pub(crate) struct GraphLookup {
     depth_max: Option<u64>,
     depth_field: Option<FieldPath>,
     restriction: Option<Document>,
-    /// What makes the collection a view, if it is one.
+    /// The stages that make the collection a view, if it is one.
     view: Vec<RawDocument>,
     around: PipelineContext,
 }
@@ -130,7 +130,7 @@ fn read_depth(value: ValueRef<'_>) -> Result<u64> {
 
 struct GraphLookupStep(Arc<GraphLookup>);
 
-/// One search: what was found, and what is still to be looked for.
+/// One search: the documents found, and the values still to look up.
 struct Search<'a> {
     lookup: &'a GraphLookup,
     found: Vec<Value>,
@@ -178,7 +178,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Everything one step farther.
+    /// Finds everything one step farther.
     fn step(&mut self, depth: u64, execution: &mut ExecutionContext<'_>) -> Result<()> {
         execution.context.spend(self.frontier.len() as u64)?;
         let frontier = std::mem::take(&mut self.frontier);

@@ -1,6 +1,6 @@
 //! `$group`, and the stages built on it: `$sortByCount`, `$count`.
 //!
-//! Groups come out in the order in which their first rows came in, unless some had to go to disk.
+//! Groups are returned in the order of their first rows, unless some had to go to disk.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -81,13 +81,13 @@ impl Group {
     }
 }
 
-/// `$group` at work: as many groups in memory as fit into half of what the stage may keep. Once that is full, every further
-/// row is sorted by its group's key in the other half and on disk, and joins its group when all rows are there: the groups
-/// follow each other then, and only one of them grows at a time, into the other half.
+/// A running `$group`: as many groups in memory as fit into half of the stage's memory. Once that is full, every further
+/// row is sorted by its group's key in the other half and on disk, and joins its group when all rows are there: then the
+/// groups follow each other, and only one of them grows at a time, into the other half.
 struct GroupStep {
     group: Arc<Group>,
     places: HashMap<Vec<u8>, usize>,
-    /// In the order of their first rows; `None` once given.
+    /// In the order of their first rows; `None` once returned.
     groups: Vec<Option<Tallied>>,
     given: usize,
     memory: Memory,
@@ -103,8 +103,8 @@ enum Overflow {
     Giving { rows: SortedRows<ByGroup>, next: Option<(Vec<u8>, Tagged)> },
 }
 
-/// The order of rows by the keys of their groups. The group is kept beside its row: made again of the row, it could be
-/// another one (`$rand`).
+/// The order of rows by the keys of their groups. The group is kept beside its row: computed again from the row, it could
+/// be a different one (`$rand`).
 struct ByGroup(bson::Collation);
 
 impl SortOrder for ByGroup {
@@ -180,7 +180,7 @@ impl GroupStep {
         Ok(None)
     }
 
-    /// Returns the next group of those that have rows on disk.
+    /// Returns the next of the groups with rows on disk.
     fn next_overflowed(&mut self, context: &Context) -> Result<Option<Row>> {
         let Overflow::Giving { rows, next } = &mut self.overflow else { return Ok(None) };
         let Some((key, (id, row))) = next.take() else { return Ok(None) };
@@ -319,7 +319,7 @@ impl Blocking for CountStep {
     }
 }
 
-/// `$sortByCount`: the group that it is short for; the sort by `count` follows it.
+/// Reads `$sortByCount`: returns the group that it abbreviates; the sort by `count` follows it.
 pub(crate) fn parse_sort_by_count(argument: ValueRef<'_>, around: &PipelineContext) -> Result<Group> {
     let message =
         "the sortByCount field must be defined as a $-prefixed path or an expression inside an object";

@@ -1,8 +1,8 @@
 //! The hash table of a `$lookup`: the other collection by the joined field, read once instead of once for each row.
 //!
-//! The table is an index for one request: keys and spans are those of a stored index on the field, so that what an index
-//! would find is found, and every document that is found is asked the whole condition. So a join by table gives what a scan
-//! for each row gives, in the same order. It is made only where no stored index serves the join, and only within a bound:
+//! The table is an index for one request: keys and spans are those of a stored index on the field, so it finds what such an
+//! index would find, and the whole condition is checked on every document found. So a join by table has the results of a
+//! scan for each row, in the same order. It is made only where no stored index serves the join, and only within a bound:
 //! larger collections are joined by scans.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +17,13 @@ use crate::pipeline::row::Body;
 
 /// How many bytes a table takes at most, if a stage may keep that much.
 const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// What an entry takes beside its key.
+/// The bytes of an entry beside its key.
 const ENTRY_BYTES: usize = 64;
 
 /// The time of a request: a table is only valid within its request.
 pub(super) type RequestTime = (i64, Timestamp);
 
-/// Returns the moment of a request.
+/// Returns the time of a request.
 pub(super) fn request_time(context: &Context) -> RequestTime {
     (context.now_millis, context.timestamp)
 }
@@ -50,7 +50,7 @@ impl JoinTable {
         Some(JoinTable { index, documents, by_key, multikey: false, cut: false, bytes: 0 })
     }
 
-    /// Takes a document in; false if there is no room for it, or no key.
+    /// Adds a document; returns false if there is no memory for it, or if it has no key.
     pub(super) fn add(&mut self, document: Body, context: &Context) -> Result<bool> {
         let Some(entries) = self.index.entries(document.view(), context)? else { return Ok(false) };
         (self.multikey, self.cut) = (self.multikey || entries.multikey, self.cut || entries.cut);

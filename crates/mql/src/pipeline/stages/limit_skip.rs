@@ -23,7 +23,7 @@ pub(crate) fn parse_skip(argument: ValueRef<'_>) -> Result<u64> {
         .map_err(|why| Error::location(5_107_200, format!("invalid argument to $skip stage: {why}")))
 }
 
-/// Lets so many rows pass and ends.
+/// Passes so many rows and ends.
 pub(crate) struct Limit {
     left: u64,
     outbox: Outbox,
@@ -55,7 +55,7 @@ impl Step for Limit {
     }
 }
 
-/// Holds so many rows back.
+/// Drops so many rows.
 pub(crate) struct Skip {
     left: u64,
     outbox: Outbox,

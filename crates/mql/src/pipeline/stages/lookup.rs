@@ -1,7 +1,8 @@
 //! `$lookup`: a join with another collection.
 //!
-//! An equality of two fields becomes a condition on the other collection, so that an index can serve it. A pipeline with `let` is
-//! read again for each row with the values as constants: what it compares with them can be served by an index too.
+//! An equality of two fields becomes a condition on the other collection, so that an index can serve it. A pipeline with
+//! `let` is parsed again for each row with the values as constants, so that an index can serve its comparisons with them
+//! too.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(crate) struct Lookup {
     from: Option<Namespace>,
     /// The field of the row and the field of the other collection that must be equal.
     join: Option<(FieldPath, String)>,
-    /// The field of the other collection that is compared with something of the row, if one is.
+    /// The field of the other collection that is compared with a value of the row, if one is.
     field: Option<String>,
     variables: Vec<(String, Formula)>,
     inner: Inner,
@@ -44,21 +45,21 @@ struct Inner {
     around: PipelineContext,
     /// The pipeline itself, where it is the same for all rows.
     fixed: Option<Arc<Pipeline>>,
-    /// All that it may find for any row, if that is known.
+    /// A pipeline that finds everything it may find for any row, if there is one.
     whole: Option<Arc<Pipeline>>,
-    /// What it reads: the collection, or what is behind it if it is a view, and what the stages look into.
+    /// The collections it reads: the named one, or the one behind it if it is a view, and those that the stages read.
     collections: Vec<Namespace>,
-    /// What it describes besides documents.
+    /// The descriptions that it requests besides documents.
     descriptions: Vec<(Namespace, Description)>,
-    /// How many of its stages make a view: the join comes behind them.
+    /// How many of its stages make a view: the join comes after them.
     of_view: usize,
-    /// Whether chance plays a part in it: then it is another one for each row.
+    /// Whether it depends on randomness: then its results differ from row to row.
     random: bool,
-    /// How many bytes the stages have: what reading them costs.
+    /// The bytes of the stages, which are the cost of parsing them.
     bytes: u64,
 }
 
-/// What is written in a `$lookup`.
+/// The options of a `$lookup`.
 #[derive(Default)]
 struct Options<'a> {
     from: Option<Namespace>,
@@ -176,7 +177,7 @@ pub(crate) fn evaluate_variables(
     variables.iter().map(bind).collect()
 }
 
-/// Returns the names of a `let`, for a look at what uses them before there are values.
+/// Returns the names of a `let`, for a check of their uses before there are values.
 pub(crate) fn without_values(variables: &[(String, Formula)]) -> Vec<Binding> {
     variables.iter().map(|(name, _)| (name.clone(), Bound::Awaited)).collect()
 }
@@ -232,17 +233,17 @@ impl Lookup {
         EachRow::step(LookupStep { lookup: Arc::clone(self), kept: None, joins: JoinStrategy::NotYet })
     }
 
-    /// Returns the outermost name of the field that is written.
+    /// Returns the outermost name of the field that it writes.
     pub(crate) fn written(&self) -> &str {
         self.output.first()
     }
 
-    /// What the pipeline over the other collection describes besides documents.
+    /// Adds the descriptions that the pipeline over the other collection requests besides documents.
     pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
         found.extend(self.inner.descriptions.iter().cloned());
     }
 
-    /// The collections that it reads.
+    /// Adds the collections that it reads.
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
         found.extend(self.from.clone());
         found.extend(self.inner.collections.iter().cloned());
@@ -305,8 +306,8 @@ fn compared_field(stages: &[RawDocument], variables: &[(String, Formula)]) -> Op
     })
 }
 
-/// Returns `true` if something within has the name of a stage or an operator that chance plays a part in. That it is a
-/// literal is not known here: taking it for random costs time and nothing else.
+/// Returns `true` if a value contains the name of a stage or operator that depends on randomness. It may be in a literal:
+/// taking that for random only costs time.
 fn is_random(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Document(fields) => fields
@@ -324,23 +325,24 @@ pub(crate) fn views(stages: &[RawDocument]) -> Vec<DocumentRef<'_>> {
 
 struct LookupStep {
     lookup: Arc<Lookup>,
-    /// What was found, if it is the same for all rows, and when.
+    /// The results, if they are the same for all rows, and the request's time.
     kept: Option<(RequestTime, Vec<Value>)>,
     /// How rows are joined.
     joins: JoinStrategy,
 }
 
-/// How the rows of a `$lookup` are joined with what equals them.
+/// How the rows of a `$lookup` are joined with equal documents.
 enum JoinStrategy {
-    /// The first row whose condition an index on the field could serve is looked for by itself: there may be no other.
+    /// No row with a condition that an index on the field could serve has come so far. The first one is joined by a scan:
+    /// there may be no other.
     NotYet,
-    /// Each row by itself.
+    /// By a scan for each row.
     ByScans,
-    /// By what was read then, if anything was.
+    /// By a table, once one has been read.
     ByTable(Option<Box<(RequestTime, JoinTable)>>),
 }
 
-/// How many bytes are kept for the next row at most.
+/// The largest number of bytes kept for the next row.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl LookupStep {
@@ -356,7 +358,7 @@ impl LookupStep {
         }
     }
 
-    /// Returns what a table has for a row; none if the row is to be looked for by itself.
+    /// Returns the table's documents for a row; none if the row needs a scan.
     fn joined(
         &mut self,
         pipeline: &Pipeline,
@@ -375,7 +377,7 @@ impl LookupStep {
                     self.joins = JoinStrategy::ByScans;
                     return Ok(None);
                 };
-                // A row without a value for the field, or with an array, says nothing of whether an index serves the others.
+                // A row without a value for the field, or with an array, does not show whether an index serves the others.
                 if !empty.serves(filter, whole.around.collation())? {
                     return Ok(None);
                 }
@@ -442,7 +444,8 @@ impl Each for LookupStep {
     }
 }
 
-/// Everything that a `$lookup` may join with, by the joined field; none if that is too much to keep, or has no keys.
+/// Returns a table of everything that a `$lookup` may join with, by the joined field; none if that is too much to keep, or
+/// has no keys.
 fn table(inner: &Pipeline, foreign: &str, execution: &mut ExecutionContext<'_>) -> Result<Option<JoinTable>> {
     let Some(mut table) = JoinTable::new(foreign, inner.around.collation()) else { return Ok(None) };
     let mut running = inner.clone().start();
@@ -479,7 +482,7 @@ fn gather(
     result.map(|()| found)
 }
 
-/// Returns the condition that the foreign field equals what the row has; missing is null, and one item of an array is enough.
+/// Returns the condition that the foreign field equals the row's value; missing is null, and one item of an array is enough.
 fn equality(document: DocumentRef<'_>, local: &FieldPath, foreign: &str) -> Document {
     let mut values = Vec::new();
     local.values(document, &mut values);

@@ -1,4 +1,4 @@
-//! `$match`, and what of it can be asked earlier than it is written.
+//! `$match`, and the parts of it that can be checked earlier than they are written.
 
 use std::sync::Arc;
 

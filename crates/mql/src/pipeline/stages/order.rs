@@ -24,7 +24,7 @@ pub(crate) struct Sorted {
     /// The largest number of rows that are needed: set when a `$limit` follows.
     pub(crate) limit: Option<u64>,
     collation: Collation,
-    /// Whether each row keeps what it was sorted by: `{$meta: "sortKey"}`.
+    /// Whether each row keeps its sort key: `{$meta: "sortKey"}`.
     tells_key: bool,
     disk_use: DiskUse,
 }
@@ -54,7 +54,7 @@ impl Sorted {
         }
     }
 
-    /// Returns the step for rows that come in this order by themselves, if they are to tell what they are sorted by.
+    /// Returns the step for rows that come in this order by themselves, if they need their sort keys.
     pub(crate) fn telling(&self) -> Option<Box<dyn Step>> {
         let tells = self.tells_key && self.sort.natural().is_none();
         tells.then(|| EachRow::step(SortKeyStep(self.clone())))
@@ -106,7 +106,7 @@ impl SortOrder for Sorted {
     }
 }
 
-/// `$sort` at work.
+/// A running `$sort`.
 struct SortStep {
     phase: Phase,
     tells_key: bool,
@@ -171,7 +171,7 @@ pub(crate) fn parse_sample(argument: ValueRef<'_>) -> Result<u64> {
     }
 }
 
-/// Keeps so many rows, each with the same chance, whatever their number is (reservoir sampling).
+/// Keeps so many rows, each with the same probability, whatever their number (reservoir sampling).
 pub(crate) struct SampleStep {
     size: u64,
     seen: u64,
@@ -202,7 +202,7 @@ impl Blocking for SampleStep {
         Ok(())
     }
 
-    /// In random order too.
+    /// Returns the rows, in random order too.
     fn give(&mut self, execution: &mut ExecutionContext<'_>) -> Result<Option<Row>> {
         if self.kept.is_empty() {
             return Ok(None);

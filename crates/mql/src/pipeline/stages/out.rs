@@ -11,7 +11,7 @@ use crate::pipeline::settings::PipelineContext;
 use crate::pipeline::source::Namespace;
 use crate::pipeline::values::type_name;
 
-/// How much is handed to the source at once.
+/// How many bytes of rows are passed to the source at once.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 const BATCH_ROWS: usize = 1000;
 

@@ -1,6 +1,6 @@
-//! `$project`, `$addFields` (also called `$set`) and `$unset`: which fields stay, and which are computed.
+//! `$project`, `$addFields` (also called `$set`) and `$unset`: the fields that stay, and those that are computed.
 //!
-//! All three are one tree of fields. Every expression sees the document as it came in.
+//! All three are one tree of fields. Every expression sees the original document.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::projection::{Policy, Tree, unknown_expression};
 pub(crate) struct Project {
     tree: Tree,
     settings: Arc<Settings>,
-    /// The outermost names of what is named and computed.
+    /// The outermost names of the fields that are named.
     named: Vec<String>,
     computed: Vec<String>,
-    /// Those of the named that are named as a whole.
+    /// The fields that are named as a whole.
     whole: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Project {
         Ok(row.with_body(document))
     }
 
-    /// Returns `true` if a field with that outermost name comes out as it went in, and all that is below it.
+    /// Returns `true` if the field with that outermost name, and everything below it, stays unchanged.
     pub(crate) fn leaves(&self, name: &str) -> bool {
         let is = |known: &String| known == name;
         match self.tree.policy() {
@@ -142,14 +142,14 @@ fn caused(stage: &str, error: &Error) -> Error {
     Error::new(error.code, format!("Invalid {stage} :: caused by :: {}", error.message))
 }
 
-/// What one field of the specification asks for.
+/// The meaning of one field of the specification.
 enum FieldSpec {
     Include,
     Exclude,
     Compute(Formula),
 }
 
-/// What numbers and booleans mean.
+/// The meaning of numbers and booleans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
     /// Whether a field stays.

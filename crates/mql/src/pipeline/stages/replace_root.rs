@@ -1,4 +1,4 @@
-//! `$replaceRoot` and `$replaceWith`: a document that is computed takes the place of the one that came.
+//! `$replaceRoot` and `$replaceWith`: a computed document replaces the original one.
 
 use bson::{Value, ValueRef};
 
@@ -8,11 +8,11 @@ use crate::pipeline::row::Row;
 use crate::pipeline::settings::{Formula, PipelineContext};
 use crate::pipeline::values::{text, type_name};
 
-/// What becomes the document.
+/// The expression of the new document.
 #[derive(Debug)]
 pub(crate) struct ReplaceRoot {
     root: Formula,
-    /// What messages call the expression.
+    /// The name of the expression in messages.
     called: &'static str,
 }
 

@@ -19,7 +19,7 @@ use crate::pipeline::{Pipeline, parse_inner};
 #[derive(Debug)]
 pub(crate) struct UnionWith {
     from: Option<Namespace>,
-    /// The collection itself, or what is behind it if it is a view.
+    /// The collection itself, or the one behind it if it is a view.
     on: Option<Namespace>,
     pipeline: Arc<Pipeline>,
 }

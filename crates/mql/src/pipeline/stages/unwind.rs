@@ -108,9 +108,9 @@ struct Open {
     row: Row,
     rest: Document,
     items: Items,
-    /// What one copy of it costs.
+    /// The cost of one copy of it.
     steps: u64,
-    /// How many bytes the items took when there were so many, and the rest of the document takes.
+    /// The bytes of all items, the number of all items, and the bytes of the rest of the document.
     bytes: (usize, usize, usize),
 }
 
@@ -148,7 +148,7 @@ impl Step for UnwindStep {
             Items::Without => {
                 self.unwind.path.remove(&mut rest);
             }
-            // The place in the document is kept, without a copy of the whole array for each item.
+            // Keeps the field's position in the document, without a copy of the whole array for each item.
             Items::Of(_) => self.unwind.path.set(&mut rest, Value::Null),
         }
         let rest_bytes = document_bytes(rest.view());

@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::expression::{Expression, Scope, Variables};
 use crate::pipeline::values::as_double;
 
-/// Which rows around a row are in its window.
+/// The rows around a row that are in its window.
 #[derive(Debug, Clone)]
 pub(crate) enum Window {
     /// All of the partition.
     All,
     /// By number, from the row itself.
     Documents(Bound<i64>, Bound<i64>),
-    /// By what the rows are sorted by.
+    /// By the values that the rows are sorted by.
     Range(Bound<f64>, Bound<f64>, Option<Unit>),
 }
 
@@ -122,7 +122,7 @@ impl Window {
     }
 }
 
-/// What rows are sorted along.
+/// The axis of values that rows are sorted by.
 struct Axis<'a> {
     unit: Option<Unit>,
     context: &'a Context,

@@ -1,4 +1,4 @@
-//! The functions over windows: each gives one value for each row of a partition.
+//! The functions over windows: each computes one value for each row of a partition.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::pipeline::row::value_bytes;
 use crate::pipeline::settings::Formula;
 use crate::pipeline::values::as_double;
 
-/// What is computed for a row.
+/// The computation for a row.
 #[derive(Debug)]
 pub(crate) enum Function {
     Accumulate(Accumulator, Window),
@@ -70,7 +70,7 @@ impl Function {
         Ok(column)
     }
 
-    /// Returns the values of what makes none that is larger than what it was given.
+    /// Returns the values of functions whose values are never larger than their inputs.
     fn small_column(
         &self,
         entries: &[Entry],
@@ -87,7 +87,7 @@ impl Function {
             points(entries, &values(formula)?, stage, unit, name)
         };
         match self {
-            // Counted above, value by value.
+            // Charged above, value by value.
             Function::Accumulate(..) => Ok(Vec::new()),
             Function::Rank | Function::DenseRank | Function::DocumentNumber => Ok(self.ranks(entries, stage)),
             Function::Shift { output, by, default } => {
@@ -167,7 +167,7 @@ fn over_windows(
         .collect()
 }
 
-/// Accumulates over windows: one that only grows is continued, others are computed again for each row.
+/// Accumulates over windows: continues one that only grows, and computes others again for each row.
 fn accumulate(
     accumulator: &Accumulator,
     windows: &[Range<usize>],
@@ -209,7 +209,7 @@ fn accumulate(
     Ok(values)
 }
 
-/// Returns where each row stands and what it has there; none where it has no number.
+/// Returns the position of each row and its value there; none where it has no number.
 fn points(
     entries: &[Entry],
     values: &[Value],
@@ -297,7 +297,7 @@ fn is_nullish(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Undefined)
 }
 
-/// Values between two known ones lie on the line between them.
+/// Fills gaps: values between two known ones lie on the line between them.
 fn linear_fill(entries: &[Entry], mut values: Vec<Value>, stage: &SetWindowFields) -> Result<Vec<Value>> {
     let mut along = Vec::with_capacity(entries.len());
     for entry in entries {

@@ -1,7 +1,7 @@
 //! `$setWindowFields`: fields computed from the rows around a row.
 //!
-//! All rows are gathered, sorted by partition and then by the order asked for, and given in that order. The fields of a partition
-//! are computed when its first row is given.
+//! All rows are collected, sorted by partition and then by the requested order, and returned in that order. The fields of a
+//! partition are computed when its first row is returned.
 
 mod bounds;
 mod functions;
@@ -59,7 +59,7 @@ impl SetWindowFields {
     }
 }
 
-/// A row with what it is partitioned and sorted by.
+/// A row with the values that it is partitioned and sorted by.
 pub(crate) struct Entry {
     partition: Value,
     key: Option<SortKey>,
@@ -70,7 +70,7 @@ struct WindowStep {
     stage: Arc<SetWindowFields>,
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
-    /// How many rows there were when the first was given.
+    /// The number of rows when the first was returned.
     all: usize,
     partition: std::vec::IntoIter<Row>,
     /// How many rows that partition has.
@@ -180,7 +180,7 @@ impl SetWindowFields {
         Ok(rows)
     }
 
-    /// Returns what a row is sorted by, if it is a single field.
+    /// Returns the value that a row is sorted by, if it is a single field.
     fn sort_value<'a>(&self, entry: &'a Entry) -> Option<ValueRef<'a>> {
         let (path, _) = single_field(self.sort.as_ref())?;
         path.get(entry.row.view())

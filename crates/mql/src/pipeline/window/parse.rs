@@ -386,7 +386,7 @@ fn range_bound(value: ValueRef<'_>, unit: Option<Unit>) -> Result<Bound<f64>> {
     }
 }
 
-/// Returns a `$setWindowFields` that another stage is short for.
+/// Returns a `$setWindowFields` that another stage abbreviates.
 pub(crate) fn from_parts(
     partition: Option<ValueRef<'_>>,
     sort: Option<DocumentRef<'_>>,

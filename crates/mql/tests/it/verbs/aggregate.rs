@@ -1,4 +1,4 @@
-//! `aggregate [stages] [{options}]`: the rows of a pipeline. `collection "name"`: what a collection has in it now.
+//! `aggregate [stages] [{options}]`: the rows of a pipeline. `collection "name"`: the current contents of a collection.
 
 use bson::{Document, Value};
 use mql::pipeline::Settings;

@@ -1,5 +1,5 @@
 //! `expr <expression> [<document>] [{collation, let, meta}]`: the value of an expression, for a document or for all of the
-//! `docs` block. What is missing is answered as undefined.
+//! `docs` block. A missing value is answered as undefined.
 
 use bson::{Document, RawDocument, Value};
 use mql::expression::{Expression, Scope, Variables};

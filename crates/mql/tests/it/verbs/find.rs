@@ -1,4 +1,4 @@
-//! `find`, `ids`, `project`, `sort`: which documents match, what is shown of them, in which order.
+//! `find`, `ids`, `project`, `sort`: which documents match, their projections, their order.
 
 use bson::{Document, RawDocument, Value};
 use mql::filter::Filter;
@@ -35,7 +35,7 @@ pub(crate) fn ids(state: &mut State, arguments: &[Value]) -> Answer {
     Ok(vec![Value::Array(found.iter().map(id).collect())])
 }
 
-/// `project {projection} [{filter}] [{options}]`: what is shown of the documents that match.
+/// `project {projection} [{filter}] [{options}]`: the projections of the documents that match.
 pub(crate) fn project(state: &mut State, arguments: &[Value]) -> Answer {
     let options = document(arguments, 2);
     let projection = Projection::parse(document(arguments, 0).view(), &settings(&options))?;
@@ -59,7 +59,7 @@ pub(crate) fn sort(state: &mut State, arguments: &[Value]) -> Answer {
     let context = context();
     let mut keyed = Vec::new();
     for document in &state.documents {
-        // A document's own `meta` is what is known beside it.
+        // A document's own `meta` stands for its metadata.
         let tree = document.to_document();
         let meta = tree.get("meta").and_then(Value::as_document);
         keyed.push((sort.key(document.view(), &collation, meta, &context)?, id(document)));

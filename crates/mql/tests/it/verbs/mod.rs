@@ -1,4 +1,4 @@
-//! What scripts can ask. One row here and one file for each group of verbs.
+//! The questions of scripts. One row here and one file for each group of verbs.
 
 mod aggregate;
 mod expression;
@@ -47,7 +47,7 @@ pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
     }
 }
 
-/// Returns what the options of a question say: `{collation: .., let: .., text: a text index}`.
+/// Returns the settings in the options of a question: `{collation: .., let: .., text: a text index}`.
 pub(crate) fn settings(options: &Document) -> Settings {
     let collation = match options.get("collation") {
         Some(Value::Document(collation)) => Collation::parse(collation.view()).unwrap(),

@@ -1,5 +1,5 @@
-//! `update <filter> <update> [<array filters>]`: what becomes of each document that matches; `"same"` if nothing changes.
-//! `upsert <filter> <update> [<array filters>]`: what is inserted if none does.
+//! `update <filter> <update> [<array filters>]`: each matching document after the update; `"same"` if nothing changes.
+//! `upsert <filter> <update> [<array filters>]`: the document inserted if none matches.
 
 use bson::{DocumentRef, ObjectId, Value};
 use mql::filter::{Filter, Settings};

@@ -1,7 +1,7 @@
 //! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
 //!
-//! Days and what is longer are counted on the clock of the zone, so that a day later is the same time of day; hours and what
-//! is shorter are lengths of time.
+//! Days and longer units are counted on the clock of the zone, so that a day later is the same time of day; hours and
+//! shorter units are lengths of time.
 
 use ::calendar::{WEEKDAYS, days_in_month, days_of, is_name, weekday};
 use bson::{Value, ValueRef};

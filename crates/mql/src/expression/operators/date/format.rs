@@ -51,7 +51,7 @@ pub(crate) fn iso_text(millis: i64) -> Result<String> {
     format("%Y-%m-%dT%H:%M:%S.%LZ", millis, &Zone::Utc)
 }
 
-/// The form of a text, as far as it is said.
+/// The format that a request names, if it does.
 enum Form<'a> {
     Absent,
     Null,
@@ -219,7 +219,7 @@ impl Reader<'_> {
         self.complete(found, week, day_of_year)
     }
 
-    /// Puts weeks and days of the year into months and days.
+    /// Converts weeks and days of the year to months and days.
     fn complete(
         &self,
         mut found: ParsedDate,

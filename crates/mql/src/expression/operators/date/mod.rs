@@ -33,7 +33,7 @@ pub(super) fn parse_date(text: &str) -> Result<i64> {
     parse::parse(text, &zone::Zone::Utc)
 }
 
-/// Milliseconds since 1970 of what has a time in it.
+/// Returns the milliseconds since 1970 of a value that contains a time.
 fn moment(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::DateTime(millis) => Some(millis),
@@ -43,7 +43,7 @@ fn moment(value: ValueRef<'_>) -> Option<i64> {
     }
 }
 
-/// Milliseconds since 1970 of what must have a time in it.
+/// Returns the milliseconds since 1970 of a value that must contain a time.
 fn to_moment(value: ValueRef<'_>) -> Result<i64> {
     moment(value).ok_or_else(|| {
         let found = type_name(Some(value));

@@ -26,7 +26,7 @@ pub(super) struct ParsedDate {
     pub(super) minute: Option<i64>,
     pub(super) second: Option<i64>,
     pub(super) millisecond: i64,
-    /// Seconds east of Greenwich, if the text says so.
+    /// Seconds east of Greenwich, if the text contains an offset.
     pub(super) offset: Option<i64>,
 }
 
@@ -35,14 +35,14 @@ pub(super) fn conversion_failure(message: impl Into<String>) -> Error {
     Error::new(Code::CONVERSION_FAILURE, message)
 }
 
-/// Returns what is wrong with a text at a position.
+/// Returns the error about a text at a position.
 pub(super) fn failure(date: &str, position: usize, words: &str, letter: Option<char>) -> Error {
     let letter = letter.map(String::from).unwrap_or_default();
     conversion_failure(format!("Error parsing date string '{date}'; {position}: {words} '{letter}'"))
 }
 
 impl ParsedDate {
-    /// Returns the moment, if everything is there and in range.
+    /// Returns the moment, if all parts are given and in range.
     pub(super) fn moment(&self, date: &str, zone: &Zone) -> Result<i64> {
         let incomplete = || {
             conversion_failure(format!(
