@@ -1,4 +1,4 @@
-//! A Bolide process and its test clock, for the suites of all Rust clients: each takes this file in as a module of its own and
+//! A Bolide process and its test clock, for the suites of all Rust clients: each includes this file as a module of its own and
 //! adds its client.
 //!
 //! The admin API is spoken over a plain socket, so that no suite needs an HTTP client beside what it tests. Nothing sleeps for
@@ -94,7 +94,7 @@ impl Server {
         serde_json::from_str(&body).unwrap_or(Value::Null)
     }
 
-    /// What clients by TLS should trust, PEM.
+    /// Returns the certificate that clients by TLS should trust, PEM.
     pub fn root_certificate(&self) -> String {
         let (status, pem) = self.call("GET", "/_explorer/emulator.pem", "").expect("the server answers");
         assert_eq!(status, 200, "{pem}");
@@ -109,7 +109,7 @@ impl Server {
         self.admin("POST", "/_bolide/clock", &json!({"advanceSeconds": seconds}).to_string());
     }
 
-    /// Leaves the dead where they are.
+    /// Pauses the purge: expired items stay where they are.
     pub fn pause_purge(&self) {
         self.admin("POST", "/_bolide/purge", &json!({"paused": true}).to_string());
     }

@@ -12,7 +12,7 @@ import { EMULATOR_KEY, Process } from "../server.mjs";
 
 const CACHE = join(dirname(fileURLToPath(import.meta.url)), "..", ".cache", "explorer");
 
-/** Where Chromium is; installed once where Debian's tools are. */
+/** Returns the path of Chromium; installs it once where Debian's tools are available. */
 function executable() {
   const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
   const found = () => places.find((place) => existsSync(place));
@@ -27,7 +27,7 @@ function executable() {
   return path;
 }
 
-/** A server, a browser, and a page in one colour scheme. Whatever the page complains of is a failure. */
+/** A server, a browser, and a page in one colour scheme. Every error that the page logs is a failure. */
 export class Session {
   static async start(colorScheme = "light", extra = []) {
     const session = new Session();
@@ -101,7 +101,7 @@ export class Session {
     await this.page.getByText("The clock was moved forward.").waitFor();
   }
 
-  /** Kept as an artefact, to be looked at. */
+  /** Keeps a picture as an artefact, for people. */
   async picture(name, options = {}) {
     await mkdir(CACHE, { recursive: true });
     await this.page.screenshot({ path: join(CACHE, `${name}.png`), ...options });

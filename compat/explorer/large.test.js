@@ -16,7 +16,7 @@ const PAGES = ["", "/timeline", "/feed", "/holds", "/settings", "/query"];
 const ATTEMPTS = 5;
 /** A page has up to fifty rows, the small container ten. */
 const RATIO = 5;
-/** A dry run adds up the counters of every instant at which something dies: 100,000 of them there, ten here. */
+/** A dry run adds up the counters of every instant at which items expire: 100,000 of them there, ten here. */
 const DRY_RUN_RATIO = 20;
 /** What the background and a busy machine add to any answer. */
 const NOISE_MS = 50;

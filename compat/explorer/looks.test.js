@@ -1,5 +1,5 @@
-// What it looks like, in light and in dark, with enough data to look at. The pictures are artefacts for people; with
-// BOLIDE_PICTURE=1 the one of the README is made anew.
+// The looks of the explorer, in light and in dark, with realistic data. The pictures are artefacts for people; with
+// BOLIDE_PICTURE=1 the README's picture is taken again.
 
 import { after, before, describe, test } from "node:test";
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ import { Session } from "./browser.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 
-/** Items whose deaths make a picture: written in waves, so that they die in waves. */
+/** Items whose expiries make a picture: written in waves, so that they expire in waves. */
 async function fill(session) {
   const { page, server } = session;
   await session.createContainer({ name: "sessions", seconds: 3600 });

@@ -1,4 +1,4 @@
-// A Bolide process with an account client for it, and the questions TTL tests ask.
+// A Bolide process with an account client for it, and the checks of TTL tests.
 
 import assert from "node:assert/strict";
 import { CosmosClient } from "@azure/cosmos";
@@ -22,7 +22,7 @@ export class Server extends Process {
   }
 }
 
-/** Whether an item lives; every way of looking must say the same (T14). */
+/** Whether an item is live; every way of reading must agree (T14). */
 export async function alive(container, id, pk = "p") {
   const read = (await container.item(id, pk).read()).statusCode === 200;
   const listed = (await container.items.readAll().fetchAll()).resources.some((item) => item.id === id);

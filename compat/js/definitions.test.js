@@ -1,4 +1,4 @@
-// Containers' definitions through the JavaScript SDK: what comes back, what is refused, and geometry on a plane.
+// Containers' definitions through the JavaScript SDK: what is returned, what is refused, and geometry on a plane.
 
 import { after, before, describe, test } from "node:test";
 import assert from "node:assert/strict";

@@ -57,7 +57,7 @@ test("orders: own ttl, changed, removed; default set and removed", async () => {
   await server.moveTo(resource._ts + 400 * DAY);
   assert.equal(await status(), 200);
 
-  // 90 days by default: this one is older and goes at once; a new one gets its 90 days.
+  // 90 days by default: this one is older and expires at once; a new one gets its 90 days.
   const definition = { id: "orders", partitionKey: { paths: ["/customerId"] } };
   await orders.replace({ ...definition, defaultTtl: 90 * DAY });
   assert.equal(await status(), 404);
@@ -67,7 +67,7 @@ test("orders: own ttl, changed, removed; default set and removed", async () => {
   await server.moveTo(resource._ts + 90 * DAY);
   assert.equal(await status(), 404);
 
-  // No default: nothing expires any more, own ttl or not, and nothing dead returns.
+  // No default: nothing expires any more, own ttl or not, and no expired item returns.
   await orders.replace(definition);
   assert.equal((await orders.read()).resource.defaultTtl, undefined);
   assert.equal(await status(), 404);

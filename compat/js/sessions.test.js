@@ -7,7 +7,7 @@ import { EMULATOR_KEY } from "../server.mjs";
 import { Server, refused } from "./bolide.js";
 
 const TOKEN = "x-ms-session-token";
-// What says how far the range is, and when the item was last written.
+// The headers with the position of the range, and those of the item's last write.
 const OF_RANGE = [
   "lsn",
   "x-ms-cosmos-llsn",
@@ -19,7 +19,7 @@ const OF_ITEM = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"];
 // How many more writes each of the four ranges gets.
 const COUNTS = [1, 5, 20, 60];
 
-/** The range and the LSN that an answer shows, in all places alike. */
+/** The range and the LSN that an answer shows, equal in all headers. */
 function shown({ headers }) {
   const [range, lsn] = headers[TOKEN].split(":-1#");
   for (const name of OF_RANGE) assert.equal(headers[name], lsn, name);
@@ -99,7 +99,7 @@ describe("sessions over four ranges", () => {
     const written = COUNTS.reduce((one, more) => one + more);
     const { resources } = await mine.items.query("SELECT VALUE c.id FROM c", { forceQueryPlan: true }).fetchAll();
     assert.ok(resources.length > written);
-    // The same number is of the future where less was written. By default the client asks again without a token; the one
+    // The same number is in the future of a range with fewer writes. By default the client asks again without a token; the one
     // that does not look for other endpoints shows the answer.
     const direct = new CosmosClient({ ...account(), connectionPolicy: { enableEndpointDiscovery: false } });
     const ahead = direct.database("sessions").container(mine.id);

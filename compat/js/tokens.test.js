@@ -52,7 +52,7 @@ for (const partitions of [1, 4]) {
         const iterator = container.items.query(text, { ...options, maxItemCount: 4, continuationToken });
         const answer = await iterator.fetchNext();
         rows.push(...(answer.resources ?? []));
-        // Behind a window that is full the SDK still gives a token.
+        // After a full window the SDK still returns a token.
         continuationToken = iterator.hasMoreResults() ? answer.continuationToken : undefined;
       }
       return rows;
@@ -157,7 +157,7 @@ for (const partitions of [1, 4]) {
         return container.items.getChangeFeedIterator(options).readNext();
       };
       const { continuationToken } = await read(ChangeFeedStartFrom.Now("p1"));
-      // What the server gave is within the client's own token.
+      // The server's token is within the client's own.
       const outer = JSON.parse(continuationToken);
       const given = outer.Continuation;
       assert.equal((await read(ChangeFeedStartFrom.Continuation(continuationToken))).statusCode, 304);

@@ -34,7 +34,7 @@ async function create(container, id, more = {}) {
 }
 
 describe("T2: the truth table", () => {
-  // [default of the container, ttl of the item, seconds from _ts to death]
+  // [default of the container, ttl of the item, seconds from _ts to expiry]
   const cells = [
     [undefined, undefined, undefined],
     [undefined, -1, undefined],

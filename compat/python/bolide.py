@@ -97,7 +97,7 @@ class Server:
         assert code == 0, f"exit code {code} after SIGTERM:\n" + "".join(self.output)
 
     def kill(self):
-        """SIGKILL: no chance to clean up."""
+        """Sends SIGKILL, so that the process cannot clean up."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait(timeout=ANSWER_TIMEOUT_SECONDS)
@@ -148,7 +148,7 @@ class Clock:
         return body["now"]
 
     def advance(self, seconds):
-        """Moves on, and returns the time then."""
+        """Moves the clock, and returns the time then."""
         status, body = self.server.admin("POST", "clock", {"advanceSeconds": seconds})
         assert status == 200, body
         return body["now"]

@@ -73,7 +73,7 @@ def set_default(database):
 
 
 class Item:
-    """One item of one container, by id, with the questions TTL tests ask about it."""
+    """One item of one container, by id, with the checks of TTL tests."""
 
     def __init__(self, container, name, pk="p"):
         self.container = container
@@ -102,7 +102,7 @@ class Item:
         return self.container.read_item(self.name, self.pk)
 
     def alive(self):
-        """True or false, and every way of looking must say the same (T14)."""
+        """Whether the item is live; every way of reading must agree (T14)."""
         by_read = True
         try:
             self.read()

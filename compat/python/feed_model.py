@@ -1,6 +1,6 @@
 """What a feed of all versions and deletes must tell of one partition key (T28): a plain model that knows no server.
 
-Whoever asks a server does not know everything: an operation that was never answered happened or did not, and the second in
+A client does not know everything: an operation that was never answered happened or did not, and the second in
 which one happened is known within bounds. So the model keeps every world that may be. An answer rules out the worlds that
 would have answered otherwise, an event of the feed those that would have told otherwise, and one must be left.
 """
@@ -81,7 +81,7 @@ class Model:
 
 
 def _expire(world, now):
-    """The world once everything has died whose time has come."""
+    """The world once everything that is due has expired."""
     dead = sorted((life.deadline, id) for id, life in world.living.items() if life.deadline <= now)
     if not dead:
         return world
@@ -91,7 +91,7 @@ def _expire(world, now):
 
 
 def _without(untold, event):
-    """What is left to tell after the event, if that may come next. Deaths of one instant have no order among themselves."""
+    """What is left to tell after the event, if that may come next. Expiries of one instant have no order among themselves."""
     for at, other in enumerate(untold):
         if other == event:
             yield untold[:at] + untold[at + 1:]

@@ -34,7 +34,7 @@ def told(server, container):
 
 
 def purge(server):
-    """Purges all that is dead, whoever else is at it; what is left waits for its archive."""
+    """Purges everything that has expired, also beside the background purge; the rest waits for its archive."""
     status, answer = server.admin("POST", "purge", {"now": True})
     assert status == 200, answer
     assert answer["backlog"]["items"] == 0 or waits(answer), answer
@@ -46,7 +46,7 @@ def waits(status):
 
 
 def lines(place, directory):
-    """What lies in the archive, file after file."""
+    """The lines of the archive, file after file."""
     files = sorted((place / "archive" / directory).iterdir())
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
@@ -83,7 +83,7 @@ def test_t32_what_expires_is_in_the_archive_before_it_is_purged(archiving, tmp_p
     assert (line["id"], line["partitionKey"], line["_ts"]) == ("SO05", ["ACME"], order["_ts"])
     assert (line["rule"], line["seconds"]) == ("defaultTtl", 3600)
     assert line["item"] == {name: value for name, value in order.items() if not name.startswith("_")}
-    # What comes out of an archive can be put back.
+    # Items from an archive can be written back.
     orders.upsert_item(line["item"])
     assert orders.read_item("SO05", "ACME")["total"] == 12.5
 
@@ -213,7 +213,7 @@ def test_the_deletion_record_is_verified_and_tampering_is_found(archiving, tmp_p
     assert [entry["id"] for entry in entries[1:]] == [f"order {number}" for number in range(5)]
     assert "s3cret" not in text
 
-    # Anybody can verify it without us.
+    # A reader can verify it without Bolide.
     previous = "0" * 64
     for line, entry in zip(text.splitlines(), entries):
         assert entry["previous"] == previous
@@ -240,7 +240,7 @@ def changed(text, **members):
 
 
 def with_fitting_hash(line):
-    """What a forger makes of a line."""
+    """A line as a forger changes it."""
     front = line.rpartition(',"hash":')[0]
     return f'{front},"hash":"{hashlib.sha256(front.encode()).hexdigest()}"}}'
 

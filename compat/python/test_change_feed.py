@@ -1,4 +1,4 @@
-"""The change feed, latest version: where a reader may begin, what it follows, and who is not in it (T14)."""
+"""The change feed, latest version: where a reader may begin, what it follows, and which items are not in it (T14)."""
 
 import uuid
 from datetime import datetime, timezone

@@ -172,7 +172,7 @@ def carry_out(container, key, operation):
 
 
 class Reader:
-    """A consumer that stores its position now and then, and dies: what it has read since is thrown away and read again."""
+    """A consumer that stores its position now and then, and crashes: it reads again what it has read since."""
 
     def __init__(self, position, rng):
         self.position, self.rng = position, rng

@@ -85,7 +85,7 @@ def test_t33_a_write_may_keep_the_old_deadline(make_container, clock):
     assert alive(container, "x")
     clock.advance(1)
     assert not alive(container, "x")
-    assert left(container.upsert_item(body, **KEEP)) == 100, "the dead have nothing to keep"
+    assert left(container.upsert_item(body, **KEEP)) == 100, "an expired item has nothing to keep"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_t33_many_readers_keep_an_item_alive_with_bounded_writes(make_container,
         connection.close()
     # One touch in each second; the rest is the clock's lease and whatever the background does meanwhile.
     assert after["commits"] - before["commits"] <= 4 * (seconds + 1)
-    # Who comes before a touch is durable waits for it in a job of its own.
+    # A read before a touch is durable waits for it in a job of its own.
     assert after["jobs"] - before["jobs"] <= CONNECTIONS * (seconds + 1)
     assert alive(container, "x"), "and it lives, long after its first five seconds"
 

@@ -1,4 +1,4 @@
-"""Forecast, dry run and the guard against many deaths at once (T30)."""
+"""Forecast, dry run and the guard against many expiries at once (T30)."""
 
 import random
 import time

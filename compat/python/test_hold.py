@@ -40,7 +40,7 @@ class Holds:
 
 @pytest.fixture
 def paused_purge(server):
-    """What dies stays where it is."""
+    """Expired items stay where they are."""
     assert server.admin("POST", "purge", {"paused": True})[0] == 200
     yield
     assert server.admin("POST", "purge", {"paused": False})[0] == 200
@@ -140,7 +140,7 @@ def test_t31_in_a_held_container_nothing_dies_or_is_changed(
         assert "case 8" in refused(change), name
     refused(database.delete_container, container)
     container.create_item({"id": "new", "pk": "p"})
-    assert container.create_item({"id": "dead", "pk": "p"})["_etag"], "who was dead before is in nobody's way (T15)"
+    assert container.create_item({"id": "dead", "pk": "p"})["_etag"], "an expired item does not block its id (T15)"
     set_default(container, 500)
     assert alive(container, "x") == made, "rules may change, and wait"
     holds(container).hold_container(None)
@@ -173,7 +173,7 @@ def test_t31_holds_outlive_restarts_and_what_was_dead_before_stays_dead(server_o
     database = server.client().create_database("db")
     container = database.create_container("c", PartitionKey("/pk"), default_ttl=10)
     whole = database.create_container("whole", PartitionKey("/pk"), default_ttl=10)
-    # What dies first is still stored when the hold comes: a hold must not bring it back.
+    # The first one expires and is still stored when the hold is placed: the hold must not bring it back.
     server.admin("POST", "purge", {"paused": True})
     for place in (container, whole):
         place.create_item({"id": "dead", "pk": "p"})
@@ -195,7 +195,7 @@ def test_t31_holds_outlive_restarts_and_what_was_dead_before_stays_dead(server_o
     refused(server.client().delete_database, "db")
     assert Holds(server, container).listed() == ["x"]
 
-    # The rules change while the holds are there, and the server is started anew again.
+    # The rules change during the holds, and the server restarts again.
     set_defaults(1_000_000)
     database, container, whole = restarted()
     assert [alive(container, name) is not None for name in ("dead", "x", "y")] == [False, True, False]
@@ -204,7 +204,7 @@ def test_t31_holds_outlive_restarts_and_what_was_dead_before_stays_dead(server_o
     set_defaults(150)
     assert alive(container, "x") and alive(whole, "x") and alive(whole, "y")
 
-    # Lifted: the rule of now, from each item's own `_ts`, which is 200 seconds ago.
+    # Without the hold: the present rule, from each item's own `_ts`, which is 200 seconds ago.
     Holds(server, container).lift("x")
     Holds(server, whole).hold_container(None)
     set_defaults(1_000_000)

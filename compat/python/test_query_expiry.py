@@ -19,7 +19,7 @@ POLICY = {
     "fullTextIndexes": [{"path": "/text"}],
 }
 
-# Of the living alone: n is 0, 11, 22, ... and k is "k0" to "k3"; only the dead know "dead" and the words of theirs.
+# Live items: n is 0, 11, 22, ... and k is "k0" to "k3"; only expired ones have "dead" and some words of their own.
 NUMBERS = [11 * number for number in range(LIVING)]
 EXPECTED = {
     "SELECT VALUE COUNT(1) FROM c": [LIVING],
@@ -61,7 +61,7 @@ def paused(each_server):
 
 
 def body(number):
-    # Only every eleventh lives; the dead stand between the living in every index.
+    # Only every eleventh item is live; the expired ones are between them in every index.
     shared = {"id": f"{number}", "pk": f"{number % 7}", "n": number, "k": f"k{number // 11 % 4}", "hidden": number}
     if number % 11 == 0:
         return {**shared, "list": ["shared"], "text": "alive and well", "ttl": -1}
@@ -70,7 +70,7 @@ def body(number):
 
 @pytest.fixture(scope="module")
 def after_the_plague(paused):
-    """A container of which ten in eleven have just died and none has been purged."""
+    """A container in which ten of eleven items have just expired and none has been purged."""
     with paused.client() as client:
         database = client.create_database("expiry-" + uuid.uuid4().hex)
         container = database.create_container(
@@ -123,7 +123,7 @@ def test_t14_the_dead_are_neither_charged_for_nor_counted(answers, query):
 
 
 def test_t14_scores_know_the_living_only(paused):
-    """A word that only the dead used is as rare as if they had never been, and so are lengths and counts."""
+    """A word of expired items alone is as rare as if they had never existed, and so are lengths and counts."""
     policy = {"defaultLanguage": "en-US", "fullTextPaths": [{"path": "/text", "language": "en-US"}]}
     paused.admin("POST", "purge", {"paused": True})
     with paused.client() as client:

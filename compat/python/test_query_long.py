@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 300
 SCAN_MEBIBYTES = 64
 CACHE_MEBIBYTES = 256
 
-# The text that makes an item a kilobyte is not what anybody would search by.
+# Queries do not search the text that fills an item up to a kilobyte.
 POLICY = {
     "includedPaths": [{"path": "/*"}],
     "excludedPaths": [{"path": "/filler/?"}, {"path": "/\"_etag\"/?"}],

@@ -1,5 +1,5 @@
-"""Pages of one query while the container changes between them: what lives throughout comes exactly once, nothing comes
-twice, and nothing comes that was dead when its page was asked for (T16)."""
+"""Pages of one query while the container changes between them: items that are live throughout come exactly once, none comes
+twice, and none that had expired when its page was requested (T16)."""
 
 import uuid
 
@@ -92,7 +92,7 @@ def test_t16_pages_survive_inserts_deletes_and_expiry(container, each_server, na
             each_server.clock.move_to(deadline)
         page, token = page_after(container, query, token)
         if turn >= 2:
-            assert not doomed & set(page), "a dead item was sent"
+            assert not doomed & set(page), "an expired item was sent"
         assert not gone & set(page), "a deleted item was sent"
         seen += page
         assert turn < 10 * COUNT, "the pages do not end"
@@ -132,7 +132,7 @@ def test_t16_the_order_holds_across_pages(container):
 
 
 def test_an_own_ttl_that_passes_between_two_pages_of_an_order(container, each_server):
-    """T16 where the token's own item dies: the next page begins behind its place all the same."""
+    """T16 where the token's own item expires: the next page begins after its position nevertheless."""
     last = [container.create_item(item(number, 100 if number == PAGE - 1 else -1)) for number in range(3 * PAGE)][-1]
     for query in ("SELECT c.id FROM c ORDER BY c.n", "SELECT c.id FROM c WHERE c.n >= 0"):
         first, token = page_after(container, query, None)

@@ -6,7 +6,7 @@ import pytest
 from azure.cosmos import PartitionKey, exceptions
 
 TOKEN = "x-ms-session-token"
-# What says how far the range is, and when the item was last written.
+# The headers with the position of the range, and those of the item's last write.
 OF_RANGE = ["lsn", "x-ms-cosmos-llsn", "x-ms-quorum-acked-lsn", "x-ms-cosmos-quorum-acked-llsn", "x-ms-global-committed-lsn"]
 OF_ITEM = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"]
 # How many more writes each of the four ranges gets.
@@ -73,7 +73,7 @@ def test_a_session_over_four_ranges_reads_what_it_wrote_and_every_token_is_accep
         for token in [*tokens, together]:
             mine.read_item("first", key, session_token=token)
             list(mine.query_items("SELECT * FROM c", partition_key=key, session_token=token))
-    # The same number is of the future where less was written.
+    # The same number is in the future of a range with fewer writes.
     ahead = "0:-1#" + tokens[3].split("#")[1]
     with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
         mine.read_item("first", keys[0], session_token=ahead)

@@ -176,7 +176,7 @@ def test_a_cut_or_changed_token_of_a_change_feed_is_refused(each_server, mode):
         _, token = read(start_time="Now")
         container.create_item({"id": "1", "pk": "p"})
         assert read(continuation=token)[0] == 1
-        # What the server gave is within the client's own token, for each range of the container.
+        # The server's token for each range of the container is within the client's own.
         outer = json.loads(base64.b64decode(token))
         for position in outer["continuation"]["continuation"]:
             given = position["token"]

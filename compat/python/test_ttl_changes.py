@@ -71,7 +71,7 @@ def test_t11_raising_and_lowering_the_default_re_dates_at_once(make_container, s
     assert not own.alive(), "an own ttl does not follow the default"
 
     set_default(container, 120)
-    assert not any(item.alive() for item in items), "lowered below their age: dead at once"
+    assert not any(item.alive() for item in items), "lowered below their age: expired at once"
 
 
 def test_t12_without_a_default_nothing_expires_and_it_counts_again_when_restored(

@@ -1,4 +1,4 @@
-"""T14-T16, T18: what dead means to every operation, before any purge has run."""
+"""T14-T16, T18: expired items in every operation, before any purge has run."""
 
 import pytest
 from azure.core import MatchConditions
@@ -7,7 +7,7 @@ from azure.cosmos import PartitionKey, exceptions
 
 @pytest.fixture(autouse=True)
 def purge_paused(server):
-    """With the purge standing still, only the gate can hide the dead."""
+    """While the purge is paused, only the gate can hide expired items."""
     status, body = server.admin("POST", "purge", {"paused": True})
     assert status == 200, body
     yield
@@ -16,7 +16,7 @@ def purge_paused(server):
 
 @pytest.fixture
 def dead(make_container, item_of, clock):
-    """An item that has just expired, and what it was when it lived."""
+    """An item that has just expired, and its last live version."""
     item = item_of(make_container(100), "dead")
     item.last = item.create(n=1)
     clock.move_to(item.last["_ts"] + 100)

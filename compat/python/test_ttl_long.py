@@ -58,7 +58,7 @@ def test_t11_a_change_of_the_default_costs_the_same_for_ten_items_and_for_a_mill
     small, large = (statistics.median(taken) for taken in times.values())
     assert large < 3 * small + 0.005, f"10 items: {small * 1000:.2f} ms, {MANY} items: {large * 1000:.2f} ms"
 
-    # T18: all of them dead by one change, and the count is exact at once.
+    # T18: one change expires all of them, and the count is exact at once.
     server.clock.advance(1000)
     assert usage(many)["documentsCount"] == MANY
     assert seconds_to_change(database, many, 500) < 3 * small + 0.05

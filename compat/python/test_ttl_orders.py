@@ -61,7 +61,7 @@ def test_ttl_removed_then_default_90_days_then_default_removed(orders, database,
     clock.move_to(stored["_ts"] + 400 * DAY)
     assert "ttl" not in read(orders), "default -1 and no ttl: it stays"
 
-    # 90 days by default: this one is 400 days old and gone at once; a new one gets its 90 days.
+    # 90 days by default: this one is 400 days old and expires at once; a new one gets its 90 days.
     key = PartitionKey(path="/customerId")
     database.replace_container(orders, key, default_ttl=90 * DAY)
     assert orders.read()["defaultTtl"] == 90 * DAY
@@ -72,7 +72,7 @@ def test_ttl_removed_then_default_90_days_then_default_removed(orders, database,
     clock.move_to(stored["_ts"] + 90 * DAY)
     assert gone(orders)
 
-    # Without a default nothing expires any more, own ttl or not; and nothing dead returns.
+    # Without a default nothing expires any more, own ttl or not; and no expired item returns.
     database.replace_container(orders, key)
     assert "defaultTtl" not in orders.read()
     assert gone(orders)

@@ -1,4 +1,4 @@
-"""T13, T15, T22 across restarts: a clean stop and a kill -9 between death and purge, on the embedded store."""
+"""T13, T15, T22 across restarts: a clean stop and a kill -9 between expiry and purge, on the embedded store."""
 
 import os
 
@@ -51,7 +51,7 @@ def test_t13_the_dead_stay_dead_and_the_living_live(server, how):
     assert server.clock.now() >= before, "time never goes back"
     assert ids(container) == ["own", "stays"]
 
-    # Raised after the restart: still final.
+    # Raised after the restart: expiry is still final.
     server.client().get_database_client("d").replace_container(
         container, PartitionKey(path="/pk"), default_ttl=1_000_000)
     assert ids(container) == ["own", "stays"]

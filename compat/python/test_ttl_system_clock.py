@@ -79,7 +79,7 @@ def ids(server):
 
 
 def filled(server):
-    """A container in which one item has just died and another lives."""
+    """A container in which one item has just expired and another is live."""
     database = server.client().create_database("d")
     container = database.create_container("c", PartitionKey(path="/pk"), default_ttl=300)
     server.admin("POST", "purge", {"paused": True})

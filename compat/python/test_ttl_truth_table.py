@@ -1,4 +1,4 @@
-"""T1-T3, T7, T8: when an item expires. All nine cells of the truth table, each looked at just before and just after."""
+"""T1-T3, T7, T8: when an item expires. All nine cells of the truth table, each checked just before and just after."""
 
 import pytest
 
@@ -6,7 +6,7 @@ DAY = 24 * 3600
 MAXIMUM = 2_147_483_647
 
 
-# (default of the container, ttl of the item, seconds from _ts to death or None)
+# (default of the container, ttl of the item, seconds from _ts to expiry or None)
 CELLS = [
     (None, None, None),
     (None, -1, None),

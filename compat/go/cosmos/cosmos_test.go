@@ -30,7 +30,7 @@ var (
 // fields of an item.
 type fields map[string]any
 
-// stored is what the server says of an item.
+// stored has the system properties of an item.
 type stored struct {
 	ID        string          `json:"id"`
 	Timestamp int64           `json:"_ts"`
@@ -123,7 +123,7 @@ func decoded(t *testing.T, text []byte) stored {
 	return found
 }
 
-// lives tells whether an item is there; every way of looking must say the same (T14).
+// lives tells whether an item exists; every way of reading must agree (T14).
 func lives(t *testing.T, container *azcosmos.ContainerClient, id string) bool {
 	t.Helper()
 	_, err := container.ReadItem(background, key, id, nil)
@@ -211,7 +211,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// refused checks that the server refused with that status, and returns what it said.
+// refused checks that the server refused with that status, and returns the error.
 func refused(t *testing.T, status int, err error) *azcore.ResponseError {
 	t.Helper()
 	var answer *azcore.ResponseError

@@ -22,7 +22,7 @@ import (
 // everything is the feed range of a whole container; the client spreads it over the physical partitions.
 var everything = azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "FF"}
 
-// feed reads until there is nothing new, and returns where it is then.
+// feed reads until there is nothing new, and returns the position then.
 func feed(t *testing.T, container *azcosmos.ContainerClient, options *azcosmos.ChangeFeedOptions) ([][]byte, string) {
 	t.Helper()
 	var found [][]byte
@@ -76,7 +76,7 @@ func TestChangeFeedOfOneRangeAndOfSeveral(t *testing.T) {
 			createIn(t, container, "k1", "new", nil)
 			createIn(t, container, "k2", "brief", fields{"ttl": 10})
 			s.Advance(10)
-			// The feed shows the latest version of what lives: what has expired is left out (T14).
+			// The feed shows the latest versions of live items: expired ones are left out (T14).
 			found, _ = news(t, container, position)
 			equal(t, "new", found, []string{"new"})
 		})
@@ -97,8 +97,7 @@ func TestChangeFeedFromATime(t *testing.T) {
 	equal(t, "id", decoded(t, items[0]).ID, "after")
 }
 
-// A reader that lives through a kill -9 of the server goes on where it was with the token that it has, and misses nothing that
-// was acknowledged.
+// A reader that outlasts a kill -9 of the server continues from its token, and misses no acknowledged change.
 func TestChangeFeedReaderOverKill9(t *testing.T) {
 	s := server.StartOnDisk(t)
 	container := container(t, database(t, client(t, s), "feed"), properties("c", seconds(-1)), 20000)
@@ -171,7 +170,7 @@ func createIn(t *testing.T, container *azcosmos.ContainerClient, in, id string, 
 }
 
 // allVersions asks for the feed of all versions and deletes, and for containers that keep one. The client has no option for
-// either; policies are its way to say more than it knows.
+// either; policies can add the headers.
 type allVersions struct{}
 
 func (allVersions) Do(request *policy.Request) (*http.Response, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// never is the life of what does not expire.
+// never is the ttl of an item that does not expire.
 const never = -1
 
 func TestT2TruthTable(t *testing.T) {
@@ -303,7 +303,7 @@ func TestT16APageAfterADeadlineLeavesOutTheExpired(t *testing.T) {
 	equal(t, "after the deadline", rest, expected)
 }
 
-// statuses runs a batch and returns what became of each operation.
+// statuses runs a batch and returns the status of each operation.
 func statuses(t *testing.T, container *azcosmos.ContainerClient, batch azcosmos.TransactionalBatch) []int32 {
 	t.Helper()
 	answer, err := container.ExecuteTransactionalBatch(background, batch, nil)

@@ -65,7 +65,7 @@ func insert(t *testing.T, collection *mongo.Collection, documents ...bson.D) {
 	check(t, err)
 }
 
-// living returns the ids of what is there; every way of looking must say the same (T14).
+// living returns the ids of live documents; every way of reading must agree (T14).
 func living(t *testing.T, collection *mongo.Collection) []int {
 	t.Helper()
 	found := ids(t, collection)

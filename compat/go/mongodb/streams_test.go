@@ -74,7 +74,7 @@ func TestT28AnExpiryIsADeleteAsOfItsInstant(t *testing.T) {
 	equal(t, "from the start", take(t, watch(t, collection, options.ChangeStream().SetResumeAfter(start)), 4), expected)
 }
 
-// A stream that is open while the server is killed goes on by itself where it was; what is opened with its token does so, too.
+// A stream that is open while the server is killed continues by itself where it was; so does one opened with its token.
 func TestAStreamGoesOnOverKill9(t *testing.T) {
 	s := server.StartOnDisk(t)
 	s.PausePurge()

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// never is the life of what does not expire.
+// never is the ttl of a document that does not expire.
 const never = -1
 
 func TestT2TruthTable(t *testing.T) {
@@ -164,7 +164,7 @@ func TestT9EveryChangeRestartsTheCountdown(t *testing.T) {
 		check(t, change())
 	}
 	s.Advance(90)
-	// What changes nothing is no write.
+	// An update that changes nothing is no write.
 	done, err := collection.UpdateByID(background, 1, bson.D{{"$set", bson.D{{"n", 9}}}})
 	check(t, err)
 	equal(t, "matched, modified", []int64{done.MatchedCount, done.ModifiedCount}, []int64{1, 0})

@@ -1,6 +1,6 @@
 // Package server starts a Bolide process and moves its test clock, for the suites of all Go clients.
 //
-// The clock stands still but for what a test moves it, so nothing waits for a deadline. The only waiting is for a process to
+// The clock stands still except when a test moves it, so nothing waits for a deadline. The only waiting is for a process to
 // become ready or to end.
 package server
 
@@ -93,7 +93,7 @@ func (s *Server) launch() {
 	s.waitUntilReady()
 }
 
-// environment is ours without what is meant for a server that somebody else runs.
+// environment returns the environment of this process without the settings of other servers.
 func environment() []string {
 	var kept []string
 	for _, variable := range os.Environ() {
@@ -133,7 +133,7 @@ func (s *Server) waitUntilReady() {
 	s.t.Fatal("the server did not become ready")
 }
 
-// Kill ends the process with SIGKILL: no chance to clean up.
+// Kill ends the process with SIGKILL, so that it cannot clean up.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if err := s.process.Process.Kill(); err != nil {

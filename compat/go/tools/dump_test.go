@@ -18,7 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// shop makes a database with what expires in each way (T6, T26, T27), an expired document in each collection, and a view.
+// shop makes a database whose documents expire in each way (T6, T26, T27), an expired document in each collection, and a view.
 //
 //	carts: 3600 seconds by default; 1 has 60 of its own, 2 the default, 3 stays
 //	seen:  an hour after a date, which 1 has now and 2 two hours ago
@@ -45,7 +45,7 @@ func shop(t *testing.T, s *server.Server) *mongo.Database {
 	return in
 }
 
-// everything is all that a dump of the database must bring back.
+// everything returns all that a restore of the database must bring back.
 func everything(t *testing.T, in *mongo.Database) string {
 	t.Helper()
 	var text strings.Builder
@@ -61,7 +61,7 @@ func everything(t *testing.T, in *mongo.Database) string {
 	return text.String()
 }
 
-// countdowns checks that what was restored now expires as its rules say: by `_ts` from the restore on, by date as ever.
+// countdowns checks that restored documents expire as their rules say: by `_ts` from the restore on, by date as ever.
 func countdowns(t *testing.T, s *server.Server, in *mongo.Database) {
 	t.Helper()
 	for _, step := range []struct {
@@ -121,7 +121,7 @@ func TestAnArchiveIsRestoredUnderAnotherNameByTLSWithThePassword(t *testing.T) {
 	countdowns(t, s, copied)
 }
 
-// What is there is kept, and told; with --drop it is replaced.
+// Existing documents are kept, and reported; with --drop they are replaced.
 func TestARestoreOverWhatIsThere(t *testing.T) {
 	s := server.Start(t)
 	in, folder := shop(t, s), t.TempDir()
@@ -221,7 +221,7 @@ func TestFiguresAndFiles(t *testing.T) {
 	}
 }
 
-// An oplog is not here: the tool says so and writes nothing that looks like a whole dump.
+// The server has no oplog: the tool reports that and writes nothing that looks like a whole dump.
 func TestAnOplogIsRefused(t *testing.T) {
 	s := server.Start(t)
 	shop(t, s)

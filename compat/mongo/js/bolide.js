@@ -1,4 +1,4 @@
-// A Bolide process with its MongoDB port, and the questions TTL tests ask.
+// A Bolide process with its MongoDB port, and the checks of TTL tests.
 
 import { join } from "node:path";
 import assert from "node:assert/strict";
@@ -30,7 +30,7 @@ export class Server extends Process {
   }
 }
 
-/** The identifiers that live, in order; every way of looking must say the same (T14). */
+/** The identifiers of live documents, in order; every way of reading must agree (T14). */
 export async function living(collection) {
   const found = await collection.find({}, { projection: { _id: 1 } }).sort({ _id: 1 }).toArray();
   const ids = found.map((document) => document._id);

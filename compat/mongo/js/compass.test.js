@@ -1,4 +1,4 @@
-// What MongoDB Compass asks: its own layer between the windows and the driver, as it is published, without the windows.
+// The requests of MongoDB Compass: its own layer between the windows and the driver, as it is published, without the windows.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -13,7 +13,7 @@ const EXPLAIN = { explainVerbosity: "allPlansExecution" };
 let server;
 let compass;
 
-/** As the windows show it: numbers of BSON are numbers, and what is undefined is not there. */
+/** As the windows show it: numbers of BSON are numbers, and undefined values are absent. */
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
 before(async () => {

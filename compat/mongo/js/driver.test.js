@@ -327,7 +327,7 @@ describe("connections", () => {
       const before = await crossed();
       await own.insertMany(range(200).map((n) => ({ _id: n, text: "repeat ".repeat(1000) })));
       assert.equal((await own.find().toArray()).length, 200);
-      // 1.4 MB there and as much back, if nobody compressed.
+      // 1.4 MB in each direction without compression.
       assert.ok((await crossed()) - before < 700_000);
       await compressed.close();
     });

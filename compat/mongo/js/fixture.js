@@ -1,4 +1,4 @@
-// One server for all tests of a file, and for each test a collection that nobody has used.
+// One server for all tests of a file, and for each test an unused collection.
 
 import { after, before, beforeEach } from "node:test";
 import assert from "node:assert/strict";

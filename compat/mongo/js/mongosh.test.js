@@ -42,7 +42,7 @@ describe("over TLS, with user and key", () => {
 
   test("T6 and T26 of five documents, those with a ttl of 20 outlive the collection's 10 s", async () => {
     await shell.type("use mission");
-    // The helper prints the name alone; what the server answers is seen beside it, for indexes that are new and that are not.
+    // The helper prints the name alone; the server's answer is checked beside it, for indexes that are new and that are not.
     const create = async (key) => {
       const index = `{key: ${key}, name: "${key}", expireAfterSeconds: 10}`;
       const reply = await shell.value(`db.runCommand({createIndexes: "seen", indexes: [${index}]})`);

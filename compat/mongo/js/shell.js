@@ -10,7 +10,7 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const MONGOSH = createRequire(import.meta.url).resolve("mongosh/bin/mongosh.js");
 
 export class Shell {
-  /** Connects; the home folder is a fresh one, so that nobody's settings and history are touched or read. */
+  /** Connects; the home folder is a new one, so that no user's settings and history are read or changed. */
   static async open(uri, ...options) {
     const shell = new Shell();
     shell.home = await mkdtemp(join(tmpdir(), "mongosh-"));

@@ -72,7 +72,7 @@ def instant(clock):
 
 @pytest.fixture(params=["dead", "purged"])
 def settle(request, server):
-    """Call it after moving the clock: what died is still stored, or is purged."""
+    """Called after the clock moved: expired documents are still stored, or are purged."""
 
     def run():
         if request.param == "purged":

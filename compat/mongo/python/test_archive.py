@@ -1,4 +1,4 @@
-"""Archive before purge (T32) and the deletion record of collections: what comes out is what PyMongo had put in."""
+"""Archive before purge (T32) and the deletion record of collections: archived documents are those that PyMongo wrote."""
 
 import datetime
 import json
@@ -30,7 +30,7 @@ def wish(server, collection, **wishes):
 
 
 def purge(server):
-    """All that is dead goes, whoever else is at it."""
+    """Purges everything that has expired, also beside the background purge."""
     steer_purge(server, paused=False)
     steer_purge(server, now=True)
     assert server.admin("GET", "purge")[1]["backlog"]["items"] == 0
@@ -38,7 +38,7 @@ def purge(server):
 
 
 def lines(tmp_path):
-    """What lies in the archive, file after file."""
+    """The lines of the archive, file after file."""
     files = sorted((tmp_path / "archive" / "cold").iterdir())
     return [line for file in files for line in file.read_text().splitlines()]
 
@@ -62,7 +62,7 @@ def test_t32_every_type_comes_out_of_the_archive_as_it_was(archiving, tmp_path):
             {"_id": "ä\n\"", "at": [past, past], "time": Timestamp(5, 6), "null": None, "nested": [{"x": [1, []]}]},
         ]
         collection.insert_many([*documents, {"_id": 0, "at": "never"}])
-        assert ids(collection) == [0], "dead on arrival"
+        assert ids(collection) == [0], "expired when they are written"
         purge(archiving)
         archived = [loads(line) for line in lines(tmp_path)]
         assert {(line["rule"], line["index"]) for line in archived} == {("dateIndex", "at_1")}
@@ -119,7 +119,7 @@ def test_the_record_follows_a_rename_and_outlives_the_drop(archiving, tmp_path):
         collection.insert_one({"_id": 1, "secret": "s3cret"})
         collection.rename("d")
         archiving.clock.advance(10)
-        # A drop archives its dead first, and so it is refused while nothing may be purged.
+        # A drop archives expired documents first, and so it is refused while nothing may be purged.
         with pytest.raises(OperationFailure) as refused:
             client.db.d.drop()
         assert refused.value.code == 96, refused.value.details

@@ -1,4 +1,4 @@
-"""What commands cost, and what PyMongo meets beyond a provisioned throughput. Budgets run on real time (T29)."""
+"""The charges of commands, and the errors that PyMongo gets beyond a provisioned throughput. Budgets run on real time (T29)."""
 
 import re
 import uuid

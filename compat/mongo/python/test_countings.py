@@ -1,4 +1,4 @@
-"""Other countings (T33) of collections: from a property, and deaths that documents name."""
+"""Other countings (T33) of collections: from a property, and expiry dates in documents."""
 
 from conftest import expire_after, ids
 
@@ -41,7 +41,7 @@ def test_t33_documents_name_the_instant_of_their_death(server, collection, clock
     assert ids(collection) == [0, 1, 2, 3]
     clock.advance(10)
     settle()
-    assert ids(collection) == [0, 3], "what was written before the wish has not named its death"
+    assert ids(collection) == [0, 3], "documents written before the setting have no expiry date"
     collection.update_one({"_id": 0}, {"$set": {"n": 1}})
     settle()
     assert ids(collection) == [3]

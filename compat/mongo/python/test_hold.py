@@ -138,7 +138,7 @@ def test_t31_in_a_held_collection_nothing_dies_or_is_changed(collection, holds, 
     write_refused(collection.drop)
     write_refused(collection.rename, "elsewhere")
     collection.insert_one({"_id": "new", "at": instant(-50)})
-    assert ids(collection) == ["new", "x"], "nothing dies, not even on arrival"
+    assert ids(collection) == ["new", "x"], "nothing expires, not even when it is written"
     holds.hold_collection(None)
     assert ids(collection) == []
     settle()
@@ -147,7 +147,7 @@ def test_t31_in_a_held_collection_nothing_dies_or_is_changed(collection, holds, 
 
 
 def test_t31_nothing_takes_the_place_of_what_is_held(collection, holds):
-    """Whoever would put another collection in its place, or write over one of its documents, is refused."""
+    """Replacing a held collection, or overwriting one of its documents, is refused."""
     database = collection.database
     collection.insert_many([{"_id": 1, "n": 1}, {"_id": 2, "n": 1}])
     other = database["other"]
@@ -168,7 +168,7 @@ def test_t31_nothing_takes_the_place_of_what_is_held(collection, holds):
     holds.hold_collection(None)
     check([1])
     holds.lift(1)
-    # Lifted, it goes as any other does, and what has its name then is not held.
+    # Without the hold it is replaced like any other, and the collection with its name then is not held.
     other.rename(collection.name, dropTarget=True)
     assert list(collection.find()) == [{"_id": 1, "n": 2}] and holds.listed() == []
     collection.delete_one({"_id": 1})
@@ -200,7 +200,7 @@ def test_t31_holds_outlive_restarts_and_another_name_before_them(tmp_path, how):
             server.clock.advance(10)
             for name in ("first", "whole"):
                 client.db[name].insert_many([{"_id": "x"}, {"_id": "y"}])
-            # What is held later has got another name before.
+            # The collection that is held later was renamed before.
             client.db.first.rename("c")
             Holds(server, client.db.c).hold("x")
             Holds(server, client.db.whole).hold_collection()

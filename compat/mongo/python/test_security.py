@@ -1,4 +1,4 @@
-"""What strangers and users cannot do: fill the table of sessions, read or change credentials."""
+"""Unauthenticated clients and users cannot fill the table of sessions, nor read or change credentials."""
 
 import pytest
 from pymongo import InsertOne

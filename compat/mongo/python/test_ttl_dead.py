@@ -1,4 +1,4 @@
-"""Dead means gone, for every command, purged or not: T14, T15, T16."""
+"""Expired documents do not exist for any command, purged or not: T14, T15, T16."""
 
 import pytest
 from pymongo import ASCENDING, DeleteOne, InsertOne, ReturnDocument, UpdateOne
@@ -10,7 +10,7 @@ LIVING = [3, 4, 5]
 
 
 def mortality(rule, number, instant):
-    """What makes documents 0, 1 and 2 die within ten seconds and the others not, by each kind of rule."""
+    """The fields that let documents 0, 1 and 2 expire within ten seconds and the others not, by each kind of rule."""
     dies = number < 3
     if rule == "date":
         return {"ttl": -1, "at": instant(10 if dies else 1_000_000)}
@@ -21,7 +21,7 @@ def mortality(rule, number, instant):
 
 @pytest.fixture(params=["own ttl", "default", "date"])
 def half_dead(request, collection, clock, instant, settle):
-    """Documents 0 to 5 in three kinds of index; 0, 1 and 2 are dead."""
+    """Documents 0 to 5 in three kinds of index; 0, 1 and 2 have expired."""
     expire_after(collection, 10 if request.param == "default" else -1)
     if request.param == "date":
         expire_after(collection, 0, "at")
@@ -60,7 +60,7 @@ def test_t14_find_and_its_options(half_dead):
 
 
 def test_t14_every_kind_of_index(collection, clock, settle):
-    """Made before and after the death."""
+    """Made before and after the expiry."""
     kinds = {
         "text": ([("word", "text")], {}, {"$text": {"$search": "word"}}),
         "sphere": (
@@ -261,7 +261,7 @@ def test_t15_a_unique_index_build_ignores_the_dead(collection, clock, settle):
 
 @pytest.fixture
 def ninety(collection):
-    """Ninety documents of which every third dies after ten seconds."""
+    """Ninety documents of which every third expires after ten seconds."""
     expire_after(collection, -1)
     collection.insert_many([{"_id": number, "ttl": 10 if number % 3 == 0 else -1} for number in range(90)])
     return collection

@@ -45,7 +45,7 @@ CHANGES = [raise_both, raise_by_steps, drop, drop_and_create]
 
 
 def fill(collection, now):
-    """Documents that die by the default, by their own ttl and by a date within 100 s, and one of each that does not."""
+    """Documents that expire by the default, by their own ttl and by a date within 100 s, and one of each that does not."""
     at = lambda seconds: datetime.datetime.fromtimestamp(now + seconds, datetime.timezone.utc)
     expire_after(collection, 50)
     expire_after(collection, 50, "at")

@@ -1,4 +1,4 @@
-"""Transactions: one snapshot and one instant; a document that dies before the commit is a conflict (T16)."""
+"""Transactions: one snapshot and one instant; a document that expires before the commit is a conflict (T16)."""
 
 import pytest
 from pymongo.errors import OperationFailure
@@ -8,7 +8,7 @@ from conftest import expire_after, ids
 
 @pytest.fixture
 def mortal(collection):
-    """Document 1 dies after a hundred seconds, document 2 never."""
+    """Document 1 expires after a hundred seconds, document 2 never."""
     expire_after(collection, -1)
     collection.insert_many([{"_id": 1, "n": 0, "ttl": 100}, {"_id": 2, "n": 0}])
     return collection

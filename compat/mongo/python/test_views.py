@@ -1,4 +1,4 @@
-"""Views: what they look into is seen by every command, what they may not do is refused when they are made."""
+"""Views: every command sees the collections behind them, and invalid ones are refused when they are created."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What writes refuse, and how they tell of many failures at once."""
+"""Refusals of writes, and the report of many failures at once."""
 
 import pytest
 from pymongo.errors import BulkWriteError

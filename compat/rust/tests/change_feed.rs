@@ -13,7 +13,7 @@ use bolide_compat::{Server, database, refused};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-/// Every range has been asked and had nothing.
+/// After so many empty pages every range was read and had nothing.
 const QUIET_PAGES: usize = 8;
 
 async fn make(database: &DatabaseClient, id: &str) -> ContainerClient {
@@ -127,7 +127,7 @@ async fn t28_all_versions_and_deletes_with_an_expiry_as_of_its_instant() {
     }
 }
 
-/// What a replaced item was comes only where the container asks for it; what a deleted one was always comes.
+/// The previous version of a replaced item comes only where the container asks for it; that of a deleted one always comes.
 #[tokio::test]
 async fn t28_a_replaced_item_comes_with_what_it_was_where_that_is_asked_for() {
     for partitions in ["1", "4"] {
@@ -182,7 +182,7 @@ async fn t14_the_latest_versions_of_the_living() {
     }
 }
 
-/// The ids of the living, sorted: ranges are read in turn.
+/// Returns the ids of live items, sorted: ranges are read in turn.
 fn ids(items: &[ChangeFeedItem<Value>]) -> Vec<String> {
     let id =
         |item: &ChangeFeedItem<Value>| item.current().expect("an item")["id"].as_str().map(str::to_owned);
@@ -222,7 +222,7 @@ async fn the_feed_is_read_from_now_and_from_a_time() {
         assert_eq!(ids(&items), ["k1", "k2", "k3"]);
         let (items, _) = read(&container, latest, time(between - 100), None).await.expect("a feed");
         assert_eq!(ids(&items), ["k1", "k2", "k3", "old"]);
-        // Of all versions there is no beginning but now.
+        // The feed of all versions can only begin now.
         let all = ChangeFeedMode::AllVersionsAndDeletes;
         refused(400, read(&container, all, time(between), None).await);
     }

@@ -1,4 +1,4 @@
-//! Containers' definitions through the Rust SDK: what comes back, what is refused, and geometry on a plane.
+//! Containers' definitions through the Rust SDK: what is returned, what is refused, and geometry on a plane.
 
 use azure_data_cosmos::models::{
     ContainerProperties, FullTextPath, FullTextPolicy, IndexingPolicy, PartitionKeyDefinition,

@@ -1,4 +1,4 @@
-//! What answers say beside their body: session tokens and LSNs, which each range counts for itself (decision 0027), and how
+//! The headers of answers: session tokens and LSNs, which each range counts for itself (decision 0027), and how
 //! long the server took.
 
 use azure_data_cosmos::models::{ItemResponse, ResponseHeaders, TimeToLive};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// How many more writes each of the four ranges gets.
 const COUNTS: [u64; 4] = [1, 5, 20, 60];
 
-/// The range and the LSN that an answer shows, in all places alike.
+/// The range and the LSN that an answer shows, equal in all headers.
 #[track_caller]
 fn shown(headers: &ResponseHeaders) -> (usize, u64) {
     let token = headers.session_token().expect("a token").as_str().to_owned();
@@ -86,11 +86,11 @@ async fn a_session_over_four_ranges_reads_what_it_wrote_and_every_token_is_accep
             assert_eq!(rows.len() as u64, count, "{token}");
         }
     }
-    // The same number is of the future where less was written.
+    // The same number is in the future of a range with fewer writes.
     let (_, most) = tokens[3].split_once('#').expect("an LSN");
     let options = ItemReadOptions::default().with_session_token(format!("0:-1#{most}"));
     let error = mine.read_item(keys[0].clone(), "first", Some(options)).await.expect_err("of the future");
-    // What the client makes of 404 with sub-status 1002 once it has tried again.
+    // The client's error for 404 with sub-status 1002 after its own retry.
     assert!(error.to_string().contains("ClientReadSessionNotAvailable"), "{error}");
 }
 

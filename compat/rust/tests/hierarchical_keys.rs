@@ -128,7 +128,7 @@ async fn items_without_levels_are_found_by_key_prefix_and_feed_range() {
     }
 }
 
-/// `MultiHash` with one path, which no item has: what Entity Framework makes of every entity.
+/// `MultiHash` with one path, which no item has: the definition that Entity Framework creates for every entity.
 #[tokio::test]
 async fn one_level_may_be_missing_in_every_item() {
     for partitions in ["1", "4"] {

@@ -1,4 +1,4 @@
-//! The ids of `compat/ids.json` through the Rust SDK: what the service takes works in every operation.
+//! The ids of `compat/ids.json` through the Rust SDK: ids that the service accepts work in every operation.
 
 use azure_data_cosmos::models::{PatchInstructions, PatchOperation, TimeToLive};
 use azure_data_cosmos::{ContainerClient, FeedScope, Query, TransactionalBatch};

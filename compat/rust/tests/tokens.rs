@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const ITEMS: u64 = 30;
 const MOST_PAGES: usize = 100;
-/// What tokens of the client begin with.
+/// The prefix of the client's tokens.
 const CLIENT_PREFIX: &str = "c1.";
 const MODES: [QueryPlanMode; 2] = [QueryPlanMode::LocalPreferred, QueryPlanMode::GatewayOnly];
 
@@ -35,7 +35,7 @@ async fn filled(server: &Server, name: &str) -> ContainerClient {
     container
 }
 
-/// One page behind a token, and the token behind it.
+/// Returns one page after a token, and the next token.
 async fn page(
     container: &ContainerClient,
     query: &str,
@@ -115,7 +115,7 @@ async fn on(partitions: u32) {
         let backwards = "SELECT VALUE c.n FROM c WHERE c.n >= 0 ORDER BY c.n DESC";
         assert_eq!(saved(&container, mode, backwards).await, descending);
     }
-    // Of one partition key the client sends the server's own token.
+    // For one partition key the client sends the server's own token.
     let one = || FeedScope::partition("p1");
     let query = "SELECT VALUE c.n FROM c ORDER BY c.n";
     for mode in MODES {

@@ -46,7 +46,7 @@ async fn query(container: &ContainerClient, scope: FeedScope) -> Vec<String> {
     found.iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Every way of looking must say the same (T14).
+/// Whether an item is live; every way of reading must agree (T14).
 async fn alive(container: &ContainerClient, id: &str) -> bool {
     let by_read = read(container, id).await;
     assert!(matches!(by_read, Ok(_) | Err(404)), "{by_read:?}");

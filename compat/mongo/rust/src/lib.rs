@@ -1,4 +1,4 @@
-//! A Bolide process with its MongoDB port, and the questions TTL tests ask.
+//! A Bolide process with its MongoDB port, and the checks of TTL tests.
 
 #[path = "../../../server.rs"]
 mod server;
@@ -31,7 +31,7 @@ pub async fn connect(uri: &str) -> Client {
     Client::with_options(options).expect("valid options")
 }
 
-/// The numbers in `_id` that live, in order; every way of looking must say the same (T14).
+/// Returns the `_id`s of live documents, in order; every way of reading must agree (T14).
 pub async fn living(collection: &Collection<Document>) -> Vec<i32> {
     let id = |document: &Document| document.get_i32("_id").expect("a number in _id");
     let found: Vec<Document> = collection

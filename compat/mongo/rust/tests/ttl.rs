@@ -181,7 +181,7 @@ async fn t14_t15_no_command_meets_the_dead() {
 
     let taken = collection.insert_one(doc! {"_id": 9, "key": 3}).await.expect_err("taken by the living");
     assert_eq!(code(&taken), 11000);
-    collection.insert_one(doc! {"_id": 9, "key": 1}).await.expect("the dead hold no key");
+    collection.insert_one(doc! {"_id": 9, "key": 1}).await.expect("expired documents hold no key");
     let change = doc! {"$set": {"key": 2}};
     let missed = collection.find_one_and_update(doc! {"key": 2}, change.clone()).await.expect("answered");
     assert_eq!(missed, None);

@@ -1,4 +1,4 @@
-// Tests of what a client expects and Bolide does not do. They are run all the same.
+// Tests of features that a client expects and Bolide does not have. They run nevertheless.
 
 package bolide.support;
 
@@ -12,7 +12,7 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.InvocationInterceptor;
 import org.junit.jupiter.api.extension.ReflectiveInvocationContext;
 
-/** A test that must fail, for that reason: passing fails the run, so that the reason is taken away with its cause. */
+/** A test that must fail, for that reason: passing fails the run, so that the annotation is removed with its cause. */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)
 @ExtendWith(ExpectedFailure.Inverted.class)

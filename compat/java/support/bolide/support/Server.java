@@ -152,7 +152,7 @@ public final class Server implements AutoCloseable {
         }
     }
 
-    /** What clients by TLS should trust, PEM: a running server gives it to everybody. */
+    /** The certificate that clients by TLS should trust, PEM: a running server provides it without a key. */
     public String rootCertificate() {
         try {
             return call("GET", "_explorer/emulator.pem", null).body();
@@ -209,7 +209,7 @@ public final class Server implements AutoCloseable {
         admin("POST", "purge", "{\"paused\":" + paused + "}");
     }
 
-    /** SIGKILL: no chance to clean up. */
+    /** Sends SIGKILL, so that the server cannot clean up. */
     public void kill() {
         process.destroyForcibly();
         await();

@@ -1,5 +1,5 @@
-// What Java clients trust: a PKCS #12 file with one server's root, as `keytool -importcert` makes it. No client of these suites
-// accepts a certificate that such a file does not vouch for.
+// Trust stores of Java clients: a PKCS #12 file with one server's root, as `keytool -importcert` makes it. No client of these suites
+// accepts a certificate without such a file.
 
 package bolide.support;
 

@@ -1,4 +1,4 @@
-// Waits for what other threads and processes do, by asking; never for time to pass.
+// Waits for other threads and processes by polling; never for time to pass.
 
 package bolide.support;
 
@@ -10,14 +10,14 @@ public final class Waiting {
 
     private Waiting() {}
 
-    /** Returns when {@code done} says so; fails with {@code what} when the time is over. */
+    /** Returns when {@code done} returns true; fails with {@code what} when the time is over. */
     public static void until(String what, Duration timeout, BooleanSupplier done) {
         if (!within(timeout, done)) {
             throw new AssertionError("not within " + timeout.toSeconds() + " s: " + what);
         }
     }
 
-    /** Whether {@code done} said so before the time was over; returns as soon as it does. */
+    /** Whether {@code done} returned true before the time was over; returns as soon as it does. */
     public static boolean within(Duration timeout, BooleanSupplier done) {
         long deadline = System.nanoTime() + timeout.toNanos();
         while (!done.getAsBoolean()) {

@@ -1,4 +1,4 @@
-// A Bolide process with the SDK's clients for it, by TLS in the mode of the run, and the questions that tests ask.
+// A Bolide process with the SDK's clients for it, by TLS in the mode of the run, and the checks of the tests.
 
 package bolide.cosmos;
 
@@ -116,7 +116,7 @@ final class Account implements AutoCloseable {
         return stored.get("_ts").asLong();
     }
 
-    /** Whether an item of key "p" is there; every way of looking must say the same (T14). */
+    /** Whether an item of key "p" exists; every way of reading must agree (T14). */
     static boolean isThere(CosmosContainer container, String id) {
         SqlParameter parameter = new SqlParameter("@id", id);
         SqlQuerySpec byId = new SqlQuerySpec("SELECT * FROM c WHERE c.id = @id", parameter);

@@ -1,4 +1,4 @@
-// What belongs to no single item: throughput, diagnostics, sessions, users with resource tokens, TLS, HTTP/2, direct mode, and
+// Beyond single items: throughput, diagnostics, sessions, users with resource tokens, TLS, HTTP/2, direct mode, and
 // the asynchronous client.
 
 package bolide.cosmos;

@@ -64,7 +64,7 @@ class OrdersTest {
             assertEquals(404, status(orders));
             livesFor(account, orders, created(orders, null), 90 * DAY);
 
-            // No default: nothing expires any more, own ttl or not, and nothing that has expired returns.
+            // No default: nothing expires any more, own ttl or not, and no expired item returns.
             setDefault(orders, null);
             assertNull(orders.read().getProperties().getDefaultTimeToLiveInSeconds());
             assertEquals(404, status(orders));

@@ -1,4 +1,4 @@
-// T5 and T9 to T13: what is refused, what restarts the countdown, and what changes of `ttl` and of the default do.
+// T5 and T9 to T13: refused values, restarts of the countdown, and the effects of changes of `ttl` and of the default.
 
 package bolide.cosmos;
 

@@ -1,4 +1,4 @@
-// T13 to T16: what an expired item is, before and after the purge, also after kill -9 of the server.
+// T13 to T16: expired items before and after the purge, also after kill -9 of the server.
 
 package bolide.cosmos;
 

@@ -74,7 +74,7 @@ class TtlTest {
         }
     }
 
-    /** Whether a document is there; every way of looking must say the same (T14). */
+    /** Whether a document exists; every way of reading must agree (T14). */
     private static boolean isThere(MongoCollection<Document> collection, String id) {
         boolean found = collection.find(eq("_id", id)).first() != null;
         assertEquals(found ? 1 : 0, collection.countDocuments(eq("_id", id)), "count");

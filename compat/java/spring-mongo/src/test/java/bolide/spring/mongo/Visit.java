@@ -1,4 +1,4 @@
-// A visit, which expires a day after it began, and an hour after nobody wrote it any more.
+// A visit, which expires a day after it began, and an hour after its last write.
 
 package bolide.spring.mongo;
 
