@@ -364,7 +364,7 @@ fn bare_store(binary: &Path, options: &Options, results: &mut Results) -> Result
             CONNECTIONS,
         )?;
         drop(peer);
-        Arc::into_inner(server).context("somebody else has the server")?.stop()?;
+        Arc::into_inner(server).context("another peer still has the server")?.stop()?;
         let seconds = options.length().as_secs() + 2;
         let mut command = Command::new(&options.baselines);
         command.arg("store").arg(&directory).args([CONNECTIONS.to_string(), seconds.to_string()]);

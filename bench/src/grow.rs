@@ -187,7 +187,7 @@ fn again(
     directory: &Path,
     end: fn(Server) -> Result<()>,
 ) -> Result<(Arc<Server>, Duration)> {
-    end(Arc::into_inner(server).expect("nobody else has it"))?;
+    end(Arc::into_inner(server).expect("the only owner"))?;
     let began = Instant::now();
     let server = Server::start_in(binary, directory, &[])?;
     Ok((Arc::new(server), began.elapsed()))
@@ -195,7 +195,7 @@ fn again(
 
 /// Returns the bytes on disk after `bolide compact`.
 fn compacted(server: Arc<Server>, binary: &Path, directory: &Path) -> Result<f64> {
-    Arc::into_inner(server).expect("nobody else has it").stop()?;
+    Arc::into_inner(server).expect("the only owner").stop()?;
     // Its clock was moved, so only a test clock can open it.
     let done = Command::new(binary).args(["compact", "--test-clock", "--data"]).arg(directory).output()?;
     ensure!(done.status.success(), "bolide compact: {}", String::from_utf8_lossy(&done.stderr));

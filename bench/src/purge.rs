@@ -200,7 +200,7 @@ pub fn quota(binary: &Path, items: u64) -> Result<()> {
     let (before, _) = operator.purge()?;
     let stormy = load::saturate(&server, Duration::from_secs(20))?;
     let (after, left) = operator.purge()?;
-    println!("without dead items: {calm}");
+    println!("without expired items: {calm}");
     println!("with them:          {stormy}");
     println!("purged meanwhile: {}, {left} wait", after - before);
     for _ in 0..6 {

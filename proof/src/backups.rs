@@ -92,6 +92,6 @@ fn content<'a>(
         }
         compared += 1;
     }
-    ensure!(found.is_empty(), "nobody wrote what is there: {found:?}");
+    ensure!(found.is_empty(), "no writer wrote these items: {found:?}");
     Ok(compared)
 }

@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_was_synced_is_there_and_what_was_not_may_be() {
         assert_eq!(left(Loss::Strict, true), Some(vec![1; 4]));
-        assert_eq!(left(Loss::Strict, false), None, "nobody synced its name");
+        assert_eq!(left(Loss::Strict, false), None, "its name was not synced");
         assert_eq!(left(Loss::Dropped, false), Some(vec![1; 4]));
         let torn = left(Loss::Torn, true).unwrap();
         assert!(torn.len() < 9 && torn.starts_with(&[1; 4]));

@@ -186,13 +186,13 @@ impl Entry {
             return Ok(settled);
         };
         let (dead, _) = rules.dead(found.death, i64::MIN, now);
-        ensure!(!dead, "{found:?} is dead and shown at {now:?}");
+        ensure!(!dead, "{found:?} has expired and is shown at {now:?}");
         let settled = match (self.version, attempt) {
             (_, Some(Attempt { change: change @ Change::Put(rev), .. })) if rev == found.rev => {
                 self.made(change)
             }
             (Some(version), attempt) if version.rev == found.rev => {
-                ensure!(presence != Presence::Gone, "{version:?} was dead and is back at {now:?}");
+                ensure!(presence != Presence::Gone, "{version:?} had expired and is back at {now:?}");
                 ensure!(version.death == found.death, "{version:?} has become {found:?}");
                 attempt.map_or(Settled::Nothing, |_| Settled::NotMade)
             }
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(settle(put(), Some(old)).unwrap(), Settled::NotMade);
         assert_eq!(settle(put(), Some(new)).unwrap(), Settled::Made);
         assert!(settle(put(), None).is_err(), "neither is there");
-        assert!(settle(put(), Some(version(3, ItemExpiry::Never))).is_err(), "nobody wrote this");
+        assert!(settle(put(), Some(version(3, ItemExpiry::Never))).is_err(), "no writer wrote this");
         let delete = || entry(Some(old), Some(Change::Delete));
         assert_eq!(settle(delete(), Some(old)).unwrap(), Settled::NotMade);
         assert_eq!(settle(delete(), None).unwrap(), Settled::Made);

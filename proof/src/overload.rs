@@ -196,7 +196,7 @@ fn one(server: &Server, generator: &Generator, ask: Ask, length: Duration) -> Re
         let p99 = Duration::from_secs_f64(waits.percentile(99.0) / 1e6);
         ensure!(p99 <= most, "{name}: {who} waited {p99:?}, {most:?} would do");
     }
-    ensure!(crowd.refused.count() > 0, "{name}: nobody was refused, so that was no overload");
+    ensure!(crowd.refused.count() > 0, "{name}: no request was refused, so that was no overload");
     ensure!(after.refused.count() == 0, "{name}: {} were refused afterwards", after.refused.count());
     let recovered = after.done.percentile(99.0) <= (calm.done.percentile(99.0) * 3.0).max(100_000.0);
     ensure!(recovered, "{name}: afterwards it is slower than before");

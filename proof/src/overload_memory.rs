@@ -40,7 +40,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     prepare(&server)?;
     let over = AtomicBool::new(false);
     let attacks = [
-        Attack::new("pages that nobody reads", unread_pages),
+        Attack::new("pages that are never read", unread_pages),
         Attack::new("bodies that do not end", endless_bodies),
         Attack::new("large messages", large_messages),
         Attack::new("sorts", sorts),

@@ -210,7 +210,7 @@ impl Recorder {
             }
             // A directory, or a file that was there before.
             None => {
-                ensure!(!writes, "a file that nobody made is written to");
+                ensure!(!writes, "a file without a creation is written to");
                 handles.remove(&number);
                 return Ok(());
             }

@@ -238,7 +238,7 @@ fn compare(server: &Server, writers: &[Writer]) -> Result<String> {
         ensure!(!found.contains(id), "the frame that makes {id} was not answered, and carried out");
     }
     if let Some(id) = found.iter().next() {
-        bail!("nobody made item {id}");
+        bail!("no writer made item {id}");
     }
     let count = |of: fn(&Writer) -> usize| writers.iter().map(of).sum::<usize>();
     let with = |wanted: u32| {

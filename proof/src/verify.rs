@@ -128,7 +128,7 @@ pub fn everything(world: &World, server: &Server, everybody: &mut Writers, feeds
                 .with_context(|| format!("item {} in {name}", item.id))?;
             settled.push(outcome);
         }
-        ensure!(found.is_empty(), "nobody wrote what is in {name}: {found:?}");
+        ensure!(found.is_empty(), "no writer wrote these items of {name}: {found:?}");
         let told = WITH_FEED.iter().position(|with| *with == at && feeds == Feeds::Compared);
         if let Some(told) = told.map(|at| &mut everybody.told[at]) {
             world::follow(&mut client, name, told).with_context(|| format!("the feed of {name}"))?;
@@ -193,7 +193,7 @@ fn documents(
             .with_context(|| format!("document {}", item.id))?;
         forget_changes(item);
     }
-    ensure!(found.is_empty(), "nobody wrote these documents: {found:?}");
+    ensure!(found.is_empty(), "no writer wrote these documents: {found:?}");
     Ok(())
 }
 

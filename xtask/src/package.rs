@@ -214,7 +214,7 @@ impl Installer {
         ensure!(
             !server.announcement().contains("AccountKey=")
                 && server.announcement().contains("mongodb://bolide@"),
-            "the key of everybody is in force, or there is no MongoDB API:\n{}",
+            "the public key is in force, or there is no MongoDB API:\n{}",
             server.announcement()
         );
         let url = format!("http://{}/", server.address());

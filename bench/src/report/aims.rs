@@ -126,7 +126,7 @@ fn expired(results: &Results) -> Vec<Aim> {
         unit,
     };
     vec![
-        aim("dead items seen", 0.0, |storm| storm.ghosts as f64, ""),
+        aim("expired items seen", 0.0, |storm| storm.ghosts as f64, ""),
         aim("readers' p99 while purged / while paused", 1.3, |storm| storm.read_ratio, ""),
         aim("writers' p99 while purged / while paused", 1.3, |storm| storm.write_ratio, ""),
         aim("readers' p99", 10.0, |storm| storm.read_p99_ms, " ms"),

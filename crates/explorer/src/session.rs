@@ -206,7 +206,7 @@ mod tests {
         }
         assert_eq!(sessions.begin(RIGHT, &keys, None), Err(Refused::TooMany));
         let neighbour = Some(IpAddr::from([192, 0, 2, 1]));
-        assert!(sessions.begin(RIGHT, &keys, neighbour).is_ok(), "nobody waits for another's failures");
+        assert!(sessions.begin(RIGHT, &keys, neighbour).is_ok(), "no client waits for another's failures");
         tokio::time::advance(failures::WINDOW).await;
         let first = with_cookie(&sessions.begin(RIGHT, &keys, None).unwrap());
         for _ in 0..SESSIONS_MAX {

@@ -267,7 +267,7 @@ mod tests {
     fn t15_the_dead_do_not_come_back_and_the_living_do_not_die_early() {
         let tick = || (Call::MoveClock, Answer::Done);
         assert!(in_order([create(1, "a"), tick(), read(1, "a"), tick(), missing(), create(2, "b")]));
-        assert!(!in_order([create(1, "a"), tick(), tick(), read(1, "a")]), "a dead item is read");
+        assert!(!in_order([create(1, "a"), tick(), tick(), read(1, "a")]), "an expired item is read");
         assert!(!in_order([create(1, "a"), tick(), missing()]), "it died early");
         assert!(
             !in_order([create(1, "a"), tick(), replace("a", written("b")), tick(), missing()]),
@@ -286,6 +286,6 @@ mod tests {
             ])
         };
         assert!(history([read(1, "a"), missing()]));
-        assert!(!history([missing(), read(1, "a")]), "a dead item is alive again");
+        assert!(!history([missing(), read(1, "a")]), "an expired item is live again");
     }
 }

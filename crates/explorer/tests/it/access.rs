@@ -43,7 +43,7 @@ async fn strangers_are_shown_the_way_in_and_nothing_else() {
     let head = |path: &str| get(path, Some("bolide-explorer=nonsense")).into_parts().0;
     assert!(
         world.explorer.body_bytes(&head("")) < 10_000,
-        "strangers cannot make the server buffer anything"
+        "unauthenticated clients cannot make the server buffer anything"
     );
 }
 
@@ -122,7 +122,7 @@ async fn forms_of_other_sites_do_nothing() {
     }
     let mut request = post("sign-in", &[("key", KEY)], None);
     request.headers_mut().insert("origin", "http://evil.example".parse().unwrap());
-    assert!(world.ask(request).await.cookie.is_none(), "nobody is signed in by another site");
+    assert!(world.ask(request).await.cookie.is_none(), "another site signs no visitor in");
     assert_eq!(world.engine.now().unwrap(), before);
 
     let sent = world.ask(form(&[agreed[0], agreed[1], ("csrf", &csrf)])).await;
@@ -187,7 +187,7 @@ async fn pages_say_which_line_they_wait_in() {
         ("nothing", None),
     ] {
         assert_eq!(weight(path, Some(&browser.cookie)), expected, "{path}");
-        assert_eq!(weight(path, None), None, "{path} of a stranger");
+        assert_eq!(weight(path, None), None, "{path} of an unauthenticated client");
     }
     let refused = explorer::busy(350);
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));

@@ -199,7 +199,7 @@ async fn t31_what_is_held_is_listed_does_not_die_and_is_let_go() {
     let deleted = browser.confirm("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
     assert_eq!(deleted.status, StatusCode::LOCKED);
     browser.confirm("c/nosql/shop/orders/holds", &[("do", "lift"), ("id", "a"), ("key", "[1]")]).await;
-    assert_eq!(world.living(), 0, "overdue: it dies when the hold ends");
+    assert_eq!(world.living(), 0, "overdue: it expires when the hold ends");
     let wrong = browser.send("c/nosql/shop/orders/settings/delete", &[("name", "order")]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     browser.confirm("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;

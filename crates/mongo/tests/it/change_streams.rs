@@ -132,7 +132,7 @@ async fn t28_changes_are_told_in_order_with_what_they_did() {
     assert_eq!(again.len(), 5, "all of one millisecond of the test's clock");
     let earlier = Document::new()
         .with("startAtOperationTime", bson::Timestamp { seconds: 1_700_000_000, increment: 1 });
-    assert_eq!(client.fails("db", aggregate("c", earlier, &[])).await.0, 286, "nobody watched yet");
+    assert_eq!(client.fails("db", aggregate("c", earlier, &[])).await.0, 286, "no stream watched yet");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,7 +162,7 @@ async fn t28_an_expiry_is_a_delete_at_its_instant_purged_or_not() {
         ["insert c 1", "insert c 2", "update c 1", "delete c 1 expired", "insert c 3"],
         "before what was written after it"
     );
-    assert_eq!(events[2].get("fullDocument"), Some(&Value::Null), "dead means gone");
+    assert_eq!(events[2].get("fullDocument"), Some(&Value::Null), "an expired document is gone");
     assert_eq!(events[3].get("wallTime"), Some(&Value::DateTime(1_700_000_005_000)));
     run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 1, "again": true}]}"#]).await;
     assert_eq!(watcher.short(&mut client).await, ["insert c 1"]);
@@ -174,7 +174,7 @@ async fn t28_an_expiry_is_a_delete_at_its_instant_purged_or_not() {
     assert_eq!(again.len(), 6);
 
     server.clock.advance(Duration::from_mins(1));
-    assert_eq!(watcher.short(&mut client).await, ["delete c 2 expired"], "nobody wrote anything");
+    assert_eq!(watcher.short(&mut client).await, ["delete c 2 expired"], "no client wrote anything");
 }
 
 #[tokio::test(flavor = "multi_thread")]

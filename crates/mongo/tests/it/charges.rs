@@ -133,7 +133,7 @@ async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
             }
         }
     }
-    assert!(deaths > 20, "{deaths} deaths prove nothing");
+    assert!(deaths > 20, "{deaths} expiries prove nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -193,7 +193,7 @@ async fn time_on_replies_grows_with_writes_and_is_believed_within_reason() {
     assert!(time(&first) < time(&one) && time(&one) < time(&two));
     let seen = |seconds| Document::new().with("clusterTime", bson::Timestamp { seconds, increment: 5 });
     let far = client.ok(hello("ping").with("$clusterTime", seen(u32::MAX))).await;
-    assert_eq!(time(&far).seconds, time(&two).seconds, "nobody can use up the clock");
+    assert_eq!(time(&far).seconds, time(&two).seconds, "no client can use up the clock");
     let near = client.ok(hello("ping").with("$clusterTime", seen(time(&two).seconds + 60))).await;
     let Value::Timestamp(cluster) = inner(&near, "$clusterTime.clusterTime") else { panic!("{near:?}") };
     assert_eq!(cluster.seconds, time(&two).seconds + 60);

@@ -320,7 +320,7 @@ async fn the_table_of_roles_and_commands_is_complete() {
     let listed = owner.ok(json(r#"{"listCommands": 1}"#)).await;
     for (command, row) in inner(&listed, "commands").as_document().unwrap().iter() {
         let needs = row.as_document().unwrap().get("requiresAuth") == Some(&Value::Bool(true));
-        assert!(!needs || tried.contains(command), "nobody tries {command}");
+        assert!(!needs || tried.contains(command), "no row tries {command}");
     }
     for role in ROLES {
         let (name, _) = role.split_once('@').unwrap();
@@ -459,7 +459,7 @@ async fn a_user_who_was_dropped_is_nobody_even_if_the_name_comes_back() {
         assert_eq!(ann.fails("shop", json(r#"{"find": "c"}"#)).await, gone);
         ann.ping().await;
         make(&mut owner, "ann", &["root@admin"]).await;
-        assert_eq!(ann.fails("shop", json(r#"{"find": "c"}"#)).await, gone, "that is somebody else");
+        assert_eq!(ann.fails("shop", json(r#"{"find": "c"}"#)).await, gone, "that is another user");
         authenticate(&mut ann, Hash::Sha1, "admin", "ann", "secret").await.unwrap();
         ann.done("shop", json(r#"{"find": "c"}"#)).await;
     }
@@ -565,7 +565,7 @@ async fn cursors_and_commands_of_others_are_for_who_manages_the_server() {
     assert_eq!(bob.fails("shop", more()).await.0, 13);
     let close = || Document::new().with("killCursors", "c").with("cursors", vec![id.into()]);
     let closed = |reply: Document| reply.get("cursorsKilled") == Some(&Value::Array(vec![id.into()]));
-    assert!(!closed(bob.done("shop", close()).await), "somebody else's");
+    assert!(!closed(bob.done("shop", close()).await), "another user's");
     assert!(closed(host.done("shop", close()).await));
     assert_eq!(ann.fails("shop", more()).await.0, 43);
 

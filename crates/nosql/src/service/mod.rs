@@ -463,7 +463,7 @@ mod tests {
                             Err(Refusal { error: Error::Unauthorized(_), who: None }) => refused += 1,
                             Err(Refusal { error: Error::WrongVerb(_), .. }) => {}
                             Err(other) => panic!("{method} {path}: {other:?}"),
-                            Ok(_) => panic!("{method} {path} admits whoever sends '{authorization}'"),
+                            Ok(_) => panic!("{method} {path} admits a client that sends '{authorization}'"),
                         }
                         assert!(service.probe(&head).is_none(), "{path}");
                     }

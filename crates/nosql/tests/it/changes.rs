@@ -55,7 +55,7 @@ async fn a_feed_can_start_now_or_at_a_time_and_shows_no_dead_t14() {
     server.advance(50);
     server.create("p", r#"{"id":"new","pk":"p"}"#).await.expect_status(201);
     assert_eq!(drain(&server, Some(&etag)).await.0, ["new"]);
-    assert_eq!(drain(&server, None).await.0, ["new"], "the old one is dead");
+    assert_eq!(drain(&server, None).await.0, ["new"], "the old one has expired");
     let since = feed(&server, &[("if-modified-since", "Tue, 14 Nov 2023 22:14:00 GMT")]).await;
     assert_eq!(since.expect_status(200).ids("Documents"), ["new"]);
     // The second itself is not included, as in the service: 22:14:10 is when the item was written.

@@ -461,7 +461,7 @@ async fn a_connection_that_does_not_begin_as_it_must_is_closed() {
     assert!(is_closed(&mut twice).await, "a second context");
     let mut long = fixture.connect().await;
     long.sender.write(&(17_000_u32).to_le_bytes()).await.unwrap();
-    assert!(is_closed(&mut long).await, "more tokens than a stranger may send");
+    assert!(is_closed(&mut long).await, "more tokens than an unauthenticated client may send");
     let mut known = fixture.connect().await;
     expect(&mut known, &read(&path), 404).await;
     let token = "x".repeat(30_000);

@@ -212,10 +212,7 @@ mod tests {
         let folder = data.path().join("tls");
         let first = start(&folder, &names(&[]), NOW);
         assert_eq!(start(&folder, &names(&[]), NOW + DAY_SECONDS), first);
-        assert!(
-            first.0.ends_with(&first.1),
-            "whoever was told to trust certificate.pem trusts the root with it"
-        );
+        assert!(first.0.ends_with(&first.1), "a client that trusts certificate.pem trusts the root with it");
         let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(KEY), mode(ROOT_KEY)), (0o600, 0o600));
     }

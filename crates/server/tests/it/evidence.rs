@@ -102,7 +102,7 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     let (_, shown) = server.admin("GET", "/_bolide/ttl/db/c", "");
     assert!(shown.contains("No space left on device"), "{shown}");
     assert!(shown.contains("\"backlog\":{\"items\":100,"), "{shown}");
-    assert_eq!(server.read("item-7"), 404, "the dead are dead all the same");
+    assert_eq!(server.read("item-7"), 404, "it has expired nevertheless");
     assert_eq!(server.create("item-7"), 201);
     let (_, metrics) = server.admin("GET", "/metrics", "");
     assert!(metrics.contains("\nbolide_archive_waiting_containers 1\n"), "{metrics}");
@@ -215,7 +215,7 @@ fn verify_log_tells_what_is_wrong_and_where() {
     let (code, told) = verify(&exported, &[]);
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("4 entries, all as they were written") && told.contains(&head), "{told}");
-    assert!(told.contains("--head"), "whoever gives no head is told what that means: {told}");
+    assert!(told.contains("--head"), "without a head the output says what that means: {told}");
     let (code, told) = verify(&exported, &["--head", &head, "--count", "4"]);
     assert_eq!(code, Some(0), "{told}");
     assert!(!told.contains("--head"), "{told}");

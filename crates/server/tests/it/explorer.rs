@@ -116,7 +116,7 @@ fn the_explorer_is_there_unless_it_is_off() {
     assert_eq!(server.open("/_explorer/script.js").0, 200);
     let (status, certificate) = server.open("/_explorer/emulator.pem");
     assert_eq!(status, 200);
-    assert!(certificate.contains("BEGIN CERTIFICATE"), "the root is no page, and open to everybody");
+    assert!(certificate.contains("BEGIN CERTIFICATE"), "the root is no page, and needs no key");
     server.terminate();
 
     let server = Server::start(&["--memory", "--explorer", "off"]);

@@ -128,7 +128,7 @@ fn a_certificate_of_the_operators_is_served() {
     for address in [server.address.clone(), mongo_address(&server)] {
         accepted(&openssl(&address, &root(made.path()), &["-verify_hostname", "own.example.org"]));
     }
-    assert!(!data.path().join("tls").exists(), "nothing is made that nobody needs");
+    assert!(!data.path().join("tls").exists(), "no unused files are created");
     assert_eq!(server.open("/_explorer/emulator.pem").1, std::fs::read_to_string(path("root.pem")).unwrap());
 }
 

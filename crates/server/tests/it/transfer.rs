@@ -91,7 +91,7 @@ fn expired_items_are_not_exported_and_countdowns_begin_with_the_import_t14() {
         succeed(&server, &["ttl", "forecast", "db/c", "--by", "minute", "--count", "20", "--json"]);
     assert!(
         forecast.contains("\"later\":{\"items\":0,"),
-        "it dies within the next twenty minutes: {forecast}"
+        "it expires within the next twenty minutes: {forecast}"
     );
     fs::remove_dir_all(file.parent().unwrap()).unwrap();
 }
