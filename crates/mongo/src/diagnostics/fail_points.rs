@@ -25,13 +25,13 @@ pub(crate) struct FailPoints {
 pub(crate) enum Name {
     /// Chosen commands fail in a chosen way.
     FailCommand,
-    /// Every command with a time limit exceeds it at once.
+    /// A batch of a cursor fails once its cursor was found.
     FailGetMoreAfterCursorCheckout,
-    /// No command ever exceeds its time limit.
+    /// Every command with a time limit exceeds it at once.
     MaxTimeAlwaysTimeOut,
-    /// Retryable writes fail before they run, or the connection breaks after them.
+    /// No command ever exceeds its time limit.
     MaxTimeNeverTimeOut,
-    /// Retryable writes fail before they are done, or the connection breaks after them.
+    /// Retryable writes fail before they run, or the connection breaks after them.
     OnPrimaryTransactionalWrite,
 }
 
