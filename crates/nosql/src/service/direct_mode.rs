@@ -43,8 +43,8 @@ pub(crate) struct DirectMode {
 /// The id of the range that stands for databases and containers.
 const MASTER: &str = "M";
 
-/// The clients' own setting, for the messages below: the .NET client shows them to its user word for word, who would take a
-/// "not found" for an empty account.
+/// The clients' own setting, for the messages below: the .NET client shows them to its user word for word, and a "not found"
+/// alone would look like an empty account.
 macro_rules! use_the_gateway {
     ($why:literal) => {
         concat!(

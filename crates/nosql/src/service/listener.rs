@@ -150,7 +150,7 @@ async fn over_http(
         tokio::select! {
             ended = turn => break ended,
             () = unread.too_long() => return tracing::debug!("{peer} left answers unread"),
-            () = standing.cut_off() => return tracing::debug!("{peer} held too many bytes, or too many unauthenticated connections were open"),
+            () = standing.cut_off() => return tracing::debug!("{peer} held too much, or unauthenticated connections were too many"),
             () = until(drained_by) => return tracing::debug!("{peer} did not end its connection"),
             () = until_stopped(&mut stopped), if drained_by.is_none() => {
                 drained_by = Some(Instant::now() + limits.drain_timeout);

@@ -71,7 +71,7 @@ pub(crate) async fn serve(
             Err(ended) => tracing::debug!("the connection with {address} in direct mode ended: {ended}"),
         },
         () = unread.too_long() => tracing::debug!("{address} left answers unread"),
-        () = peer.cut_off() => tracing::debug!("{address} held too many bytes, or too many unauthenticated connections were open"),
+        () = peer.cut_off() => tracing::debug!("{address} held too much, or unauthenticated connections were too many"),
         () = stays_unauthenticated(&peer) => tracing::debug!("{address} sent no valid request"),
         () = drained(stopped, drain_timeout) => tracing::debug!("{address} did not end its connection"),
     }
