@@ -93,7 +93,11 @@ async fn beyond_the_throughput_the_sdk_waits_as_told_and_succeeds() {
             break;
         }
     }
-    assert_eq!(refusal, Some((429, Some(SubStatusCode::new(3200)))), "a client that does not wait is refused");
+    assert_eq!(
+        refusal,
+        Some((429, Some(SubStatusCode::new(3200)))),
+        "a client that does not wait is refused"
+    );
 
     let waited = container(&database, "waited", Some(ThroughputProperties::manual(400))).await;
     for number in 0..ITEMS {
