@@ -1,4 +1,4 @@
-//! What should an index entry say about its item's expiry? Three answers, measured on the embedded store.
+//! Measures three values of an index entry about its item's expiry, on the embedded store (decision 0004).
 //!
 //! - `exact`: sequence, time and ttl of the item's last write (16 bytes). The entry alone decides; every write of the
 //!   item rewrites all its entries.

@@ -1,8 +1,8 @@
 //! Free space on the disk.
 //!
-//! A commit that meets a full disk fails halfway, and the store takes no more writes until a restart. So writes that
+//! A commit that fills the disk fails halfway, and the store takes no more writes until a restart. So writes that
 //! make the store larger are refused before that, and accepted again as soon as there is space. Writes that free space
-//! are accepted for longer: deletes and the purge must be able to write for it.
+//! are accepted for longer: deletes and the purge have to write to free it.
 
 use crate::{Error, Result};
 use std::path::Path;

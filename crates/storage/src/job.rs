@@ -26,8 +26,8 @@ pub enum Durability {
 pub enum Priority {
     /// In the order of submission.
     Normal,
-    /// When no other work waits, so that it uses the writer's idle time. On a busy writer it runs after a few groups,
-    /// as the last job of one, so that it shares that group's sync.
+    /// When no other work waits, so that it uses the writer's idle time. On a busy writer it runs after a few groups of
+    /// others, in a group of its own, so that no other job waits for its commit.
     Background,
 }
 
@@ -40,8 +40,7 @@ pub trait Job: Send {
     /// have read what an earlier job of its group wrote, which was not durable yet.
     fn done(self: Box<Self>, outcome: Result<()>);
 
-    /// Returns the least durability of its group. Work that need not be synced is found and repeated after a crash that
-    /// undoes it.
+    /// Returns the least durability of its group. A job may ask for less only if later work repeats what a crash undoes.
     fn durability(&self) -> Durability {
         Durability::Sync
     }

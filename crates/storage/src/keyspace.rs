@@ -62,7 +62,7 @@ impl Keyspace {
         }
     }
 
-    /// Returns whether its entries exist because a user stores something, and take space for as long as that is stored.
+    /// Returns whether its entries hold users' data: they take space until users remove the data.
     pub(crate) const fn holds_user_data(self) -> bool {
         matches!(self, Self::Item | Self::Index)
     }

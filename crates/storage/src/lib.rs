@@ -1,6 +1,6 @@
 //! Ordered bytes with atomic, durable commits, consistent snapshots and a guarded clock.
 //!
-//! This crate knows keys and values, not documents; the engine defines what the bytes mean. The interface is [`Store`]:
+//! This crate handles keys and values, not documents; the engine defines what the bytes mean. The interface is [`Store`]:
 //! [`Store::snapshot`] to read, [`transact`] to write, [`Store::now`] for the time. It has two implementations,
 //! [`MemoryStore`] and [`EmbeddedStore`], and one test suite that compares them step by step.
 //!

@@ -117,7 +117,7 @@ impl Overlay {
         })
     }
 
-    /// Leaves out removals of a keyspace for which `leave_out` says so.
+    /// Leaves out the removals of a keyspace for which `leave_out` returns true.
     pub(crate) fn retain_removals(&mut self, keyspace: Keyspace, mut leave_out: impl FnMut(&[u8]) -> bool) {
         self.maps[keyspace.number()].retain(|key, written| written.change.is_some() || !leave_out(key));
     }

@@ -13,7 +13,7 @@ pub trait Store: Send + Sync {
 
     /// Returns a sequence, a snapshot and a time that belong together: everything in the snapshot was written by that
     /// time, and everything written later has no earlier time. So the time never shows an item as expired that a write
-    /// visible in the snapshot keeps alive (T13).
+    /// visible in the snapshot keeps living (T13).
     fn snapshot_now(&self) -> Result<(u64, Arc<dyn Snapshot>, Time)> {
         loop {
             let (commits, sequence) = (self.commits(), self.last_sequence());
@@ -101,7 +101,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Returns whether all writes of users are accepted.
+    /// Returns whether the store accepts all writes of users.
     pub fn is_writable(&self) -> bool {
         !self.poisoned && !self.compaction_stops_jobs && !self.free_space.is_some_and(FreeSpace::is_low)
     }

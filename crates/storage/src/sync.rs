@@ -1,4 +1,4 @@
-//! Locks, counters and threads of the writer and its tickets, named in one place: `proof/model` replaces them with
+//! Locks, counters and threads of the writer and its tickets, defined in one place: `proof/model` replaces them with
 //! those of a model checker, which tries different orders of threads.
 
 #[cfg(not(feature = "shuttle"))]

@@ -1,4 +1,4 @@
-//! What a job sees while it runs: the current state, its own writes, one time and the next sequences.
+//! A transaction: a job's view of the current state, its own writes, one time and the next sequences.
 
 use crate::clock::Moment;
 use crate::overlay::{Change, Overlay, Undo};
@@ -92,7 +92,7 @@ impl<'a> Transaction<'a> {
         self.set(keyspace, key.into(), None);
     }
 
-    /// Says that this job or earlier ones have removed every entry under a prefix whose number is below `number`, in the
+    /// States that this job or earlier ones have removed every entry under a prefix whose number is below `number`, in the
     /// keyspaces whose keys end with a number: items, index, queues and feed. No such entry may be written
     /// again. A store may then leave out the single removals. Does nothing if the watermark is as high already.
     ///

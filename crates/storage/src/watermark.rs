@@ -1,25 +1,25 @@
-//! Watermarks: many removals told by one number.
+//! Watermarks: one number that stands for many removals.
 //!
 //! Entries of some keyspaces end with a number, those of [`covers`]. When a job has removed all of them below a number under a
 //! prefix, it [sets a watermark](crate::Transaction::set_watermark) there. A store may then leave out the single removals: an entry
-//! below the watermark of its prefix is not there, whether or not its bytes still are. A watermark never falls.
+//! below the watermark of its prefix does not exist, even if its bytes are still stored. A watermark never falls.
 //!
 //! ```text
 //!   prefix  ...  number          watermark of the prefix: 9
 //!   ------------------------
-//!   P       /a   3               not there; its bytes go when tables are merged
-//!   P       /a   12              there
-//!   P       /b   8               not there
-//!   Q       /a   3               there: another prefix
+//!   P       /a   3               removed; a merge of tables drops its bytes
+//!   P       /a   12              exists
+//!   P       /b   8               removed
+//!   Q       /a   3               exists: another prefix
 //! ```
 //!
-//! What a store relies on:
+//! A store relies on two properties:
 //!
 //! - Every key under a prefix with a watermark has a number, in all keyspaces of [`covers`].
-//! - A number is made of a sequence that its transaction has taken, or an earlier one has, and of [`SLOT_BITS`] more bits. So what a
-//!   commit has written has no number above [`last_number`] of the last sequence taken until then.
+//! - A number is made of a sequence, which its transaction or an earlier one has taken, and of [`SLOT_BITS`] more bits. So the entries
+//!   of a commit have no number above [`last_number`] of the last sequence taken until then.
 //!
-//! Watermarks are entries of the catalog like any other, so that a snapshot has those of its commit.
+//! Watermarks are ordinary entries of the catalog, so a snapshot has those of its commit.
 
 use crate::{Error, Keyspace, Read, Result};
 
@@ -31,13 +31,13 @@ pub const WATERMARK: u8 = 0xC0;
 
 const NUMBER_BYTES: usize = 8;
 
-/// The low bits of a number, by which those of one transaction differ. The others are a sequence.
+/// The number of low bits by which the numbers of one transaction differ. The other bits are a sequence.
 pub const SLOT_BITS: u32 = 7;
 
 /// The keyspaces to which watermarks apply.
 pub(crate) const COVERED: [Keyspace; 4] = [Keyspace::Item, Keyspace::Index, Keyspace::Queue, Keyspace::Feed];
 
-/// Those whose keys are a prefix and a number and nothing else, so that what lies below a watermark is a range.
+/// The covered keyspaces whose keys are a prefix and a number and nothing else, so that entries below a watermark are a range.
 pub(crate) const RANGES: [Keyspace; 2] = [Keyspace::Item, Keyspace::Feed];
 
 /// Returns whether watermarks apply to a keyspace.
@@ -75,7 +75,7 @@ pub(crate) fn prefix_of(key: &[u8]) -> Option<Prefix> {
     if *tag == WATERMARK { prefix.try_into().ok() } else { None }
 }
 
-/// Returns the range of what lies below a watermark in [`RANGES`].
+/// Returns the range of keys below a watermark in the keyspaces of [`RANGES`].
 pub(crate) fn range(prefix: Prefix, below: u64) -> std::ops::Range<Vec<u8>> {
     prefix.to_vec()..[&prefix[..], &below.to_be_bytes()].concat()
 }

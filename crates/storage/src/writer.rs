@@ -1,7 +1,7 @@
 //! The single writer, common to all stores of this crate: it runs a group of jobs one after another over one
 //! overlay, makes one commit for all of them and then answers each.
 //!
-//! A job's failure is its own. A failed commit fails the whole group: what reached the disk is unknown, so the store
+//! A job that fails fails alone. A failed commit fails the whole group: what reached the disk is unknown, so the store
 //! takes no more writes, and its time stays at that of the commit, until it is opened again.
 
 use crate::clock::{Clock, ClockDecision, ClockOptions, ClockReading, ClockStatus, Command, Renewed};
@@ -230,12 +230,12 @@ impl<B: Backend> Writer<B> {
     pub(crate) fn prepare(&mut self) -> bool {
         let backend = &mut self.backend;
         let prepared = catch_unwind(AssertUnwindSafe(|| backend.prepare()));
-        // Preparation that fails now fails the commit that needs it, which reports it.
+        // If preparation fails now, the commit that needs it fails too, and reports it.
         matches!(prepared, Ok(Ok(true)))
     }
 
-    /// Returns the durability the group needs: a time that was shown must never be undone, nor an answer whose job did
-    /// not allow it.
+    /// Returns the durability the group needs: a crash must never undo a time that was shown, nor an answer unless its job
+    /// allows that.
     fn durability(&self, group: &Group) -> Durability {
         let all_buffered = group.jobs.iter().all(|(job, _)| job.durability() == Durability::Buffered);
         if all_buffered && group.command.is_none() && group.record.clock == self.committed.clock {

@@ -9,8 +9,8 @@
 //!     3 end    keyspaces u8, entries u64 of each, SHA-256      once, last: of everything before this frame
 //! ```
 //!
-//! The CRC of a frame says where a damaged file is damaged, the SHA-256 that it is the whole of what was written. Nothing of
-//! it depends on the kind of store; a backup of a memory store is restored into a directory as any other.
+//! The CRC of a frame locates damage, the SHA-256 proves that the file is complete. The format does not depend on the
+//! kind of store; a backup of a memory store can be restored into a directory.
 //!
 //! The clock's bound in the record is the time of the backup (T13): the restored store continues from there, or from
 //! the wall clock if that is later, so whatever had expired by then stays expired.

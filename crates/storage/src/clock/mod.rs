@@ -7,7 +7,7 @@
 //!
 //! **The record.** Shown time must survive a crash, and a commit for every reading would cost too much. So the store
 //! keeps a record with a *bound* (a lease of two seconds from the last renewal) and a point of a *line* (raw time at a
-//! boot time of a boot), and shows no time beyond the limit that follows from both:
+//! boot time of one boot), and shows no time beyond the limit that follows from both:
 //!
 //! ```text
 //!   raw time
@@ -16,8 +16,8 @@
 //!     |          . '  .         limit = min(bound, line + boot time since + 100 ms)
 //!     |      . '  . shown
 //!     |  + 100 . '
-//!     |  line'                  a crash anywhere: within the boot go on from the limit,
-//!     +------------------ boot time                 in another boot from the bound
+//!     |  line'                  after a crash: within the boot continue from the limit,
+//!     +------------------ boot time                in another boot from the bound
 //! ```
 //!
 //! Small steps of the wall clock fit into the 100 ms. A larger step forward lies beyond the limit: callers wait until a
@@ -40,8 +40,9 @@
 //!
 //! **Suspicion.** A wall clock that gets ahead of the boot-time clock by more than `max_clock_jump` is not followed
 //! (running leap), nor is one that is behind the time shown by more than that (behind): time goes on at full rate. A start
-//! that finds it more than `max_start_gap` past the last known time shows the wall clock's time, so that what may have
-//! expired is hidden, while the *trusted* time goes on from the last known one and says what may be destroyed (start leap).
+//! that finds it more than `max_start_gap` past the last known time shows the wall clock's time, so that items which may
+//! have expired are hidden, while the *trusted* time, by which data may be destroyed, goes on from the last known one
+//! (start leap).
 //! In each case the clock is suspect and nothing is destroyed until the operator accepts or rejects the wall clock. A
 //! wall clock that comes back by itself does not end a suspicion, since either of its readings may have been the wrong
 //! one. An accepted offset is kept in the record; a rejected one lasts as long as the process: a wall clock that is
@@ -49,7 +50,7 @@
 //!
 //! **A pending commit holds time.** All transactions of a commit have one time, and until the commit is visible no
 //! later time is shown. Otherwise a reader could treat an item as expired although a write an instant earlier, visible
-//! an instant later, has kept it alive (T13). So shown time lags by at most the duration of a commit. If the commit
+//! an instant later, has kept it living (T13). So shown time lags by at most the duration of a commit. If the commit
 //! fails, its outcome is unknown and recovery may replay it: time stands still until the store is opened again.
 //!
 //! All this is in *raw* time; the test clock's advance (T29) is added when a time is shown.

@@ -5,9 +5,8 @@
 //!   suspect                   shown = last shown + the boot time since
 //! ```
 //!
-//! The first line covers following, standing still after a set-back and slewing: a wall clock that is level or ahead is
-//! followed, and while it is behind, time runs at nine tenths until both agree. Time stands still only for the length
-//! of a commit.
+//! The first line covers following and slewing: a wall clock that is level or ahead is followed, and while it is behind,
+//! time runs at nine tenths until both agree. Time stands still only for the length of a commit.
 
 use super::record::{Boot, BootLine, ClockRecord, RecordedSuspicion};
 use super::slew::Precise;

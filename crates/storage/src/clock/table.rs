@@ -192,7 +192,7 @@ fn t34_clean_stop_within_a_boot_goes_on_from_the_last_time_shown_and_the_time_si
     bench.pass(2 * HOUR);
     bench.start();
     assert_eq!((bench.now(), bench.ahead(), bench.leap()), (5 * SECOND + 2 * HOUR, 0, None));
-    // Whatever the wall clock says meanwhile: it was set back by half an hour.
+    // The wall clock, set back by half an hour meanwhile, makes no difference.
     bench.stop();
     bench.pass(SECOND);
     bench.step(-(HOUR as i64) / 2);
@@ -399,7 +399,7 @@ fn t34_a_wall_clock_further_behind_is_suspect_and_time_runs_at_full_rate_until_i
     assert_eq!(bench.leap(), Some(Leap::Behind));
 }
 
-/// A wall clock that was put right by the reboot: the suspicion stays, for its own reason and not for one of the start.
+/// The reboot corrects the wall clock: the suspicion stays, with the reason it had and not one of the start.
 #[test]
 fn t34_a_suspicion_keeps_its_reason_over_a_reboot_that_puts_the_wall_clock_right() {
     let distance = 2 * HOUR as i64;

@@ -64,7 +64,7 @@ impl ManualClock {
         }))
     }
 
-    /// Creates a clock that stands where `clock` is now.
+    /// Creates a clock that stands still at the present time of `clock`.
     pub(super) fn stopped(clock: &dyn WallClock) -> Self {
         let (wall, boot_time, boot_id) = (clock.wall(), clock.boot_time(), clock.boot_id());
         Self(Mutex::new(Machine { wall, boot_time, boot_id, step: Duration::ZERO }))

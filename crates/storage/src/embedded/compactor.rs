@@ -11,8 +11,8 @@
 //!   which take a disk some 200 ms.
 //! - *Memtables.* A flushed memtable is freed under the same lock: some hundred thousand entries, for a tenth of a
 //!   second. So the writer keeps a reference to every memtable it has seen ([`Memtables`]), and when it holds the last
-//!   one, another thread frees the memtable, under no lock. Not the thread that compacts: a compaction takes seconds, in
-//!   which a hundred megabytes of them would pile up.
+//!   one, another thread frees the memtable, under no lock. The compaction thread does not do it: a compaction takes
+//!   seconds, while a hundred megabytes of memtables would pile up.
 
 use super::compaction_health::TableLists;
 use super::database::{Database, cannot};
@@ -232,7 +232,7 @@ fn merge(database: &Database, signal: &CompactorSignal, lists: &mut TableLists) 
 
 /// Drops the tables that watermarks cover, and compacts what is left.
 pub(super) fn compact_round(database: &Database, signal: &CompactorSignal) -> Result<()> {
-    // Once for all watermarks of a round: before, none of them counts.
+    // One sync for all watermarks of a round: none of them is settled before.
     let synced =
         if database.watermarks.wants_sync() { database.sync_watermarks().map(|_| ()) } else { Ok(()) };
     let dropped = database.covered_tables.drop_from(database, signal);
@@ -522,7 +522,7 @@ mod tests {
         assert!(!database.compaction_health.fails(), "it is tried again by itself");
         assert!(shared.poison().is_none());
         compactor.stop().unwrap();
-        // No compaction runs any more, so the runs that wait are counted.
+        // No compaction runs any more, so the number of waiting runs is stable.
         let runs = || database.opened_keyspace(Keyspace::Item).unwrap().tree.l0_run_count();
         while runs() < 18 {
             commit(0);

@@ -1,14 +1,14 @@
-//! Drops tables that have nothing but entries below settled watermarks, which costs nothing: neither a merge nor space on the disk.
+//! Drops tables that have only entries below settled watermarks. That needs neither a merge nor space on the disk.
 //!
-//! Two things show that a table is *covered*:
+//! Either of two properties shows that a table is *covered*:
 //!
-//! - *Its keys*, where keys are a prefix and a number and nothing else, those of items and of the feed: the last one is below the
-//!   watermark of the one prefix that the table has.
-//! - *Its age*, in every keyspace: no sequence taken until its newest entry was written ([`SequenceHistory`]) reaches the watermark, of
-//!   none of the prefixes that it may have. So tables of index entries and queues go, too, which are in another order.
+//! - *Its keys*, in the keyspaces of items and of the feed, where a key is a prefix and a number and nothing else: the table has one
+//!   prefix, and its last key is below the prefix's watermark.
+//! - *Its age*, in every keyspace: the sequences taken until its newest entry was written ([`SequenceHistory`]) make only numbers
+//!   below the watermarks of all prefixes that it may have. This covers tables of index entries and queues too, which have another order.
 //!
-//! fjall drops the tables that a range of keys contains. Such a range must contain no other table, so none may come while it is looked
-//! for: merges are held off, and so are flushes.
+//! fjall drops the tables that a range of keys contains. Such a range must contain no other table, so no table may be added during the
+//! search: merges and flushes are held off.
 //!
 //! [`SequenceHistory`]: super::sequence_history::SequenceHistory
 
@@ -29,15 +29,15 @@ const DROPPED_MAX: usize = 8;
 /// The most prefixes that a covered table may have.
 const PREFIXES_MAX: u32 = 1024;
 
-/// What a keyspace was when nothing was left to drop there: the generation of the watermarks, and the number of its list of tables.
+/// The state of a keyspace without covered tables: the generation of the watermarks, and the number of its list of tables.
 type Seen = (u64, u64);
 
-/// What is known of the covered tables of each keyspace.
+/// The progress of dropping covered tables, for each keyspace.
 #[derive(Default)]
 pub(super) struct CoveredTables {
-    /// Where nothing is left to drop.
+    /// The last state in which a keyspace had no table to drop.
     seen: Mutex<[Seen; COVERED.len()]>,
-    /// The file of a table that was dropped last: older snapshots may still read it.
+    /// The file of one of the tables dropped last: older snapshots may still read it.
     files: Mutex<[Option<Arc<PathBuf>>; COVERED.len()]>,
 }
 
@@ -86,23 +86,23 @@ impl CoveredTables {
     }
 }
 
-/// What was dropped of a keyspace.
+/// The tables dropped from a keyspace.
 struct Dropped {
     ranges: usize,
-    /// Of one of the tables.
+    /// The file of one of them.
     file: Option<Arc<PathBuf>>,
     /// The number of the list of tables without them.
     version: u64,
 }
 
-/// Drops covered tables of a keyspace, no other being merged.
+/// Drops covered tables of a keyspace. The caller keeps others from merging its tables meanwhile.
 fn drop_some(database: &Database, name: Keyspace, keyspace: &fjall::Keyspace) -> Result<Dropped> {
     let settled = database.watermarks.settled();
-    // A flush could put a table into a range that has none but covered ones.
+    // A flush could add a table to a range that has only covered ones.
     let _flushing = keyspace.tree.get_flush_lock();
     let version = keyspace.tree.current_version();
-    // fjall deletes a file of the journal when each keyspace has a table that is newer than what the file has of it. So the newest
-    // stays: a keyspace that is not written to any more would keep the file, and all that follow.
+    // fjall deletes a journal file when each keyspace has a table that is newer than its entries in the file. So the newest table
+    // stays: without it, a keyspace that receives no more writes would keep the file and all later ones.
     let newest = version.iter_tables().map(Table::get_highest_seqno).max();
     let is_covered =
         |table: &&Table| Some(table.get_highest_seqno()) != newest && settled.covers(name, table);
@@ -123,7 +123,7 @@ fn drop_some(database: &Database, name: Keyspace, keyspace: &fjall::Keyspace) ->
 }
 
 impl Settled {
-    /// Returns whether a table has nothing but entries below settled watermarks.
+    /// Returns whether a table has only entries below settled watermarks.
     fn covers(&self, name: Keyspace, table: &Table) -> bool {
         let Span { first, last } = span(table);
         let (Some((from, _)), Some((to, number))) = (watermark::place(&first), watermark::place(&last))

@@ -161,7 +161,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Reads the watermarks, before anything is read that they hide.
+    /// Reads the watermarks; called before any read of entries that they hide.
     fn load_watermarks(&self) -> Result<()> {
         let snapshot = self.fjall.snapshot();
         let mut found = HashMap::new();
@@ -232,7 +232,7 @@ impl Database {
         FreeSpace::of(&self.path, self.reserve_bytes, self.fjall.write_buffer_size())
     }
 
-    /// Replaces the snapshot that readers share by one of now, unless a commit does so at this moment.
+    /// Replaces the snapshot that readers share by a new one, unless a running commit is about to do so.
     pub(super) fn refresh_snapshot(&self) {
         self.published.refresh(&self.fjall);
     }
@@ -247,7 +247,7 @@ impl Database {
         self.watermarks.settle(self.oldest_snapshot());
     }
 
-    /// Makes durable what is committed, so that merges may drop what its watermarks cover. Returns the sequence number next to it.
+    /// Makes all commits durable, so that merges may drop the entries that their watermarks cover. Returns the next sequence number.
     pub(super) fn sync_watermarks(&self) -> Result<u64> {
         let seqno = self.fjall.visible_seqno();
         self.fjall.persist(PersistMode::SyncData).map_err(|error| cannot("sync", &error))?;
@@ -399,8 +399,8 @@ impl Backend for Committer {
         self.database.commit(batch).map_err(|error| cannot("commit", &error))?;
         let seqno = fjall.visible_seqno();
         watermarks.committed(covered, seqno, record.sequence);
-        // Also where users are promised no more than a buffered commit: a power failure must not take back a watermark whose entries
-        // are gone, and leave their items.
+        // Also with buffered durability: a power failure must not undo a watermark whose entries are gone and restore their
+        // items.
         if is_synced {
             watermarks.synced(seqno);
         }
@@ -421,7 +421,7 @@ pub(super) struct EmbeddedSnapshot {
     reader: Reader,
 }
 
-/// An open snapshot, counted as long as it lives.
+/// An open snapshot; it is counted until it is dropped.
 struct Reader {
     database: Arc<Database>,
     phase: usize,
@@ -450,7 +450,7 @@ impl EmbeddedSnapshot {
         self.reader.database.opened_keyspace(keyspace)
     }
 
-    /// Returns what the snapshot hides of a keyspace.
+    /// Returns the filter that hides the snapshot's covered entries of a keyspace.
     pub(super) fn hiding(
         &self,
         keyspace: Keyspace,

@@ -1,4 +1,4 @@
-//! What a snapshot hides: the entries below the watermarks that it has.
+//! Hides from a snapshot's reads the entries below the watermarks that it has.
 
 use bytes::Bytes;
 use std::ops::Bound;
@@ -7,16 +7,16 @@ use super::watermarks::Watermarks;
 use crate::watermark::{self, Prefix, RANGES};
 use crate::{KeyRange, Keyspace, Result};
 
-/// The prefix of the last key that was looked at.
+/// The prefix of the last key that was checked, with its watermarks.
 struct Looked {
     prefix: Prefix,
-    /// The highest watermark of any snapshot. Mostly a number is not below it, and the snapshot's own need not be read.
+    /// The highest watermark of any snapshot. Most numbers are not below it, and then the snapshot's own need not be read.
     highest: u64,
-    /// The snapshot's, once it was read.
+    /// The snapshot's watermark, once it was read.
     own: Option<u64>,
 }
 
-/// Tells what a snapshot hides of a keyspace.
+/// A filter that hides the covered entries of one keyspace from a snapshot.
 pub(super) struct Hiding<'a, F> {
     watermarks: &'a Watermarks,
     /// Reads a watermark from the snapshot.
@@ -25,7 +25,7 @@ pub(super) struct Hiding<'a, F> {
 }
 
 impl<'a, F: Fn(Prefix) -> Result<u64>> Hiding<'a, F> {
-    /// Returns what a snapshot hides of a keyspace; `None` if watermarks do not apply to it.
+    /// Creates the filter of a keyspace; `None` if watermarks do not apply to it.
     pub(super) fn new(watermarks: &'a Watermarks, keyspace: Keyspace, read: F) -> Option<Self> {
         watermark::covers(keyspace).then_some(Hiding { watermarks, read, looked: None })
     }
@@ -59,8 +59,8 @@ impl<'a, F: Fn(Prefix) -> Result<u64>> Hiding<'a, F> {
         }
     }
 
-    /// Returns the part of a range that is not hidden as a whole: of keys that are a prefix and a number, what lies below the
-    /// watermark is the beginning, and a scan need not pass over it entry by entry.
+    /// Returns the range without its hidden beginning. Where a key is a prefix and a number and nothing else, the entries below the
+    /// watermark come first, and a scan need not skip them one by one.
     pub(super) fn skip_hidden(&self, keyspace: Keyspace, mut range: KeyRange) -> Result<KeyRange> {
         let (Bound::Included(start) | Bound::Excluded(start)) = &range.start else { return Ok(range) };
         let Some(prefix) = start.first_chunk().copied().filter(|_| RANGES.contains(&keyspace)) else {

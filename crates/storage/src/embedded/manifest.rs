@@ -1,4 +1,4 @@
-//! Checks which tables of a keyspace count. fjall keeps a list of them, `v` and a number, and a file `current` with
+//! Checks the lists of tables of the keyspaces. fjall keeps a list of them, `v` and a number, and a file `current` with
 //! that number and the list's checksum. It checks neither the checksum nor whether the file exists: it takes a keyspace
 //! without `current` for a new one, and a list with a flipped bit may have fewer tables. Their contents would be lost
 //! silently, so this module checks both. And each table ends with a list of its parts, for which fjall allocates memory

@@ -13,10 +13,10 @@
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
 //! | `published.rs` | the state that readers see, taken between two batches |
 //! | `readers.rs` | open snapshots, to wait for those opened before some moment |
-//! | `scrub.rs` | getting removed bytes out of the files |
+//! | `scrub.rs` | removing deleted bytes from the files |
 //! | `throttle.rs` | delays that let compaction keep up with writing |
-//! | `watermarks.rs`, `hiding.rs` | removals told by one number: on their way to merges, and hidden from readers |
-//! | `covered_tables.rs`, `sequence_history.rs` | tables that are dropped whole, because watermarks cover all that they have |
+//! | `watermarks.rs`, `hiding.rs` | removals stated by one number: when merges may drop their entries, and hiding these from readers |
+//! | `covered_tables.rs`, `sequence_history.rs` | tables that are dropped whole, because watermarks cover all their entries |
 //! | `reclaim.rs` | the space that dropped tables leave when nothing else is written |
 //! | `data_directory.rs` | which directories may hold a store |
 //! | `restore.rs` | making a store from a backup |
@@ -195,7 +195,7 @@ impl EmbeddedStore {
         let shared = match Shared::start(record.as_ref(), clock) {
             Ok(shared) => shared,
             Err(error) => {
-                // The store was refused, not used: leave it as it was found.
+                // The store was refused and not changed: leave it as it was found.
                 if recovery.clean {
                     Marker { commit: recovery.commits, state: State::Clean }.write(&path)?;
                 }

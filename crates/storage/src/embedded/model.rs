@@ -222,7 +222,7 @@ fn acknowledged_writes_are_visible_and_no_caller_waits_forever() {
         let writers = [0, 1, 2].map(|writer| {
             let model = Arc::clone(&model);
             thread::spawn(move || {
-                // More than the queue takes together, so that some wait for space.
+                // Together more than the queue takes, so that some wait for space.
                 let tickets = [model.count(), model.count()];
                 // One by blocking, one by awaiting.
                 let numbers = tickets.map(|ticket| match writer {

@@ -2,8 +2,8 @@
 //!
 //! fjall gives a batch its number first, and makes it visible when it is applied. But a flush or a compaction that ends
 //! meanwhile takes a later number, makes that visible, and with it the batch that is not applied yet: a snapshot taken
-//! then has half of the batch, and a moment later all of it. So no reader takes one of its own. All batches are committed
-//! here, one at a time, and after each a snapshot is taken for those that come (decision 0073).
+//! then has half of the batch, and a moment later all of it. So no reader takes its own snapshot. All batches are
+//! committed here, one at a time, and after each this module takes a snapshot for the readers that follow (decision 0073).
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Published {
         Self { committing: Mutex::default(), newest: RwLock::new(Arc::new(database.snapshot())) }
     }
 
-    /// Commits a batch, and publishes the state behind it.
+    /// Commits a batch, and publishes the state after it.
     pub(super) fn commit(&self, database: &fjall::Database, batch: OwnedWriteBatch) -> fjall::Result<()> {
         let _committing = self.committing.lock();
         batch.commit()?;
@@ -31,8 +31,8 @@ impl Published {
         Ok(())
     }
 
-    /// Replaces the newest state by the same one under a later number, so that older numbers are needed by no snapshot; does
-    /// nothing while a batch is committed, which does it, too.
+    /// Replaces the newest state by the same one under a later number, so that no snapshot needs the older numbers. Does
+    /// nothing while a batch is being committed, which has the same effect.
     pub(super) fn refresh(&self, database: &fjall::Database) {
         let Some(_committing) = self.committing.try_lock() else { return };
         let supervisor = &database.supervisor;

@@ -1,7 +1,7 @@
 //! The queue of waiting work, and the writer thread.
 //!
-//! Work of background priority waits apart. It runs when no other work waits, which between the requests of a few
-//! connections happens all the time: a writer that has answered a group is idle until the next requests are read. If
+//! Work of background priority waits in a queue of its own. It runs when no other work waits, which happens all the time
+//! between the requests of a few connections: a writer that has answered a group is idle until the next requests are read. If
 //! other work never ends, background work runs after every few groups ([`PASSED_GROUPS`]), so it is late but not
 //! starved. A group has one priority: no other caller waits for the commit of background work, and the writer time that
 //! background work takes is known.
@@ -20,7 +20,7 @@ const MAX_WAITING: usize = if cfg!(feature = "shuttle") { 3 } else { 4096 };
 /// How many groups may run before waiting background work.
 const PASSED_GROUPS: u32 = 2;
 
-/// Work in the order of submission, background work apart.
+/// Work in the order of submission, with background work in a queue of its own.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,

@@ -1,8 +1,8 @@
-//! Space that waits for old snapshots: fjall looks whether they are gone only when a memtable is full.
+//! Reclaims space that only closed snapshots needed: by itself, fjall checks which snapshots are closed only when a memtable is full.
 //!
-//! Until then what only they need stays on the disk: the files of dropped tables, and tables whose watermarks are not settled. A purge
-//! with watermarks writes so little that it fills no memtable, least of all where writes are refused because the disk is full. So the
-//! thread that compacts makes fjall look. Nothing is written for that.
+//! Until then the space stays taken: the files of dropped tables, and entries whose watermarks are not settled. A purge with
+//! watermarks writes so little that it fills no memtable, least of all while writes are refused because the disk is full. So the
+//! compaction thread makes fjall check, which writes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use lsm_tree::AbstractTree;
 
 use super::database::Database;
 
-/// How long something waits before fjall is made to look; doubled while that changes nothing, because a snapshot stays open.
+/// The first pause before a check; doubled while a check settles no watermark, because a snapshot stays open.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
-/// fjall looks when so many snapshots have been closed.
+/// The number of closed snapshots after which fjall checks.
 const SNAPSHOTS: usize = 10_000;
 
-/// When fjall is made to look.
+/// The schedule of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
     next: Option<Next>,
@@ -26,17 +26,17 @@ pub(super) struct Reclaim {
 struct Next {
     due: Instant,
     pause: Duration,
-    /// Of the watermarks, when fjall was made to look.
+    /// The generation of the watermarks at the last check.
     generation: u64,
 }
 
 impl Reclaim {
-    /// Returns how long until something is due; `None` if nothing waits.
+    /// Returns the time until the next check; `None` if no space waits.
     pub(super) fn pause(&self, now: Instant) -> Option<Duration> {
         self.next.as_ref().map(|next| next.due.saturating_duration_since(now))
     }
 
-    /// Makes fjall look if that is due.
+    /// Makes fjall check if that is due.
     pub(super) fn step(&mut self, database: &Database, now: Instant) {
         if database.watermarks.are_settled() && !database.covered_tables.have_files() {
             self.next = None;
@@ -56,7 +56,7 @@ impl Reclaim {
 }
 
 impl Database {
-    /// Makes fjall look which snapshots are open, and give back what none of them needs.
+    /// Makes fjall check which snapshots are open, and drop what none of them needs.
     fn forget_old_snapshots(&self) {
         self.refresh_snapshot();
         let (fjall, _) = self.own();
@@ -79,7 +79,7 @@ mod tests {
     use super::{PAUSE_MAX, PAUSE_MIN, Reclaim};
     use crate::Keyspace;
 
-    /// A store in which a table is covered, and nothing is written any more.
+    /// A store in which a table is covered, and which receives no more writes.
     fn quiet(directory: &tempfile::TempDir) -> Bench {
         let mut bench = Bench::open(directory.path());
         for half in [0..50, 50..100] {

@@ -1,4 +1,4 @@
-//! Shows what recovery does to the journal after an unclean stop.
+//! Keeps the part of the journal that recovery cuts off after an unclean stop.
 //!
 //! fjall silently cuts the journal at the first record that does not parse. Most often that is the torn end of a commit
 //! that was never acknowledged, sometimes it is damage. So the journal files are copied before fjall opens them and

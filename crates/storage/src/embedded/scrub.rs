@@ -4,11 +4,11 @@
 //! A scrub rewrites them in this order, where each step relies on the one before:
 //!
 //! 1. wait for earlier snapshots: they may read removed entries, so fjall would keep those;
-//! 2. begin another journal file, so that the old ones, which hold written data and the keys of removed data, can go;
+//! 2. begin another journal file, so that the old ones, which hold written data and the keys of removed data, can be deleted;
 //! 3. flush every memtable: fjall deletes a journal file when tables hold everything in it;
-//! 4. wait until the watermarks are in every snapshot that fjall knows of: a merge drops nothing for one that is not;
+//! 4. wait until every open snapshot has the watermarks: a merge drops no entries for a watermark before that;
 //! 5. rewrite the tables of the keyspaces concerned into the last level, without removed entries and their tombstones, and without
-//!    what lies below watermarks;
+//!    entries below watermarks;
 //! 6. let fjall drop the old versions of its tables, which unlinks their files, and check that they are gone.
 //!
 //! fjall begins another journal file only when the current one reaches 64 MB, and offers no call for it. So the scrub
@@ -157,7 +157,8 @@ impl Scrub<'_> {
         Ok(false)
     }
 
-    /// Waits until the rewrite may drop what the watermarks of commits before `seqno` cover; returns false if that takes too long.
+    /// Waits until the rewrite may drop the entries that watermarks of commits before `seqno` cover; returns false if that takes too
+    /// long.
     fn wait_until_settled(&self, seqno: u64) -> Result<bool> {
         for waited in 0..WAIT_MAX_MS {
             self.database.settle_watermarks();

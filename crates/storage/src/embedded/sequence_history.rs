@@ -1,19 +1,20 @@
-//! Which sequences had been taken by when, so that a table can be known to have nothing but old numbers, which are made of them.
+//! Records which sequences had been taken by which commit, to bound the numbers in a table, which are made of sequences.
 //!
-//! A table does not say which numbers its keys end with; but it says the newest commit that it has an entry of, and sequences are taken
-//! in the order of commits. So a few *samples* are kept, pairs of a commit and the last sequence taken before it:
+//! A table does not record the highest number that its keys end with, but it records the newest commit that it has an entry of, and
+//! sequences are taken in the order of commits. So the history keeps a few *samples*, pairs of a commit and the last sequence taken
+//! before it:
 //!
 //! ```text
 //!   commit   ...  310      420      505      611
 //!   sequence      9 000    12 000   15 000   17 000
 //! ```
 //!
-//! A table whose newest entry is of commit 400 has none above 12 000. The samples are stored, because those from before a
-//! restart tell most about old tables. They are few however long the history: the further back, the further apart.
+//! A table whose newest entry is of commit 400 has no number made of a sequence above 12 000. The samples are stored, because old
+//! tables need those from before a restart. Their number is bounded however long the history: the further back, the further apart.
 
 /// The most samples.
 const SAMPLES_MAX: usize = 128;
-/// How many sequences lie, at least, between two samples.
+/// The least number of sequences between two samples.
 const SPACING: u64 = 1024;
 const SAMPLE_BYTES: usize = 16;
 
@@ -29,7 +30,7 @@ struct Sample {
 pub(super) struct SequenceHistory {
     /// Ascending in both fields.
     samples: Vec<Sample>,
-    /// As of the newest commit.
+    /// The sample of the newest commit.
     newest: Option<Sample>,
     /// Whether a sample was added since [`take_changed`](Self::take_changed).
     is_changed: bool,
@@ -42,7 +43,7 @@ impl SequenceHistory {
         let samples: Vec<_> = stored.chunks_exact(SAMPLE_BYTES).filter_map(Sample::decode).collect();
         let is_ascending = samples.iter().chain([&newest]).is_sorted_by(|a, b| a.is_before(**b));
         let mut history = Self { newest: Some(newest), ..Self::default() };
-        // Samples that the store does not agree with say nothing.
+        // Samples that contradict the store are ignored.
         if is_ascending {
             history.samples = samples;
         }
@@ -56,19 +57,20 @@ impl SequenceHistory {
             .then(|| self.samples.iter().flat_map(|sample| sample.encode()).collect())
     }
 
-    /// Takes note of a commit. `seqno` is the next commit, `sequence` the last sequence taken in this one or before.
+    /// Records a commit. `seqno` is the next commit, `sequence` the last sequence taken in this one or before.
     pub(super) fn committed(&mut self, seqno: u64, sequence: u64) {
         let newest = Sample { seqno, sequence };
         self.newest = Some(newest);
         match self.samples.last_mut() {
-            // The same sequence, known of more commits. That is not worth storing by itself.
+            // The same sequence holds for more commits. That is not worth storing by itself.
             Some(last) if last.sequence == sequence => last.seqno = seqno,
             Some(last) if sequence.saturating_sub(last.sequence) < SPACING => {}
             _ => self.add(newest),
         }
     }
 
-    /// Keeps the state before the commit that is about to be noted, if that raises a watermark behind all earlier sequences.
+    /// Adds a sample of the state before the commit that is about to be recorded, if that commit raises a watermark above all earlier
+    /// sequences.
     pub(super) fn raised(&mut self, sequence: u64) {
         if let Some(newest) = self.newest.filter(|newest| newest.sequence < sequence) {
             self.add(newest);
@@ -95,7 +97,7 @@ impl SequenceHistory {
         }
     }
 
-    /// Forgets the sample that is missed least: the one whose neighbours are nearest to each other, compared with their age.
+    /// Removes the least useful sample: the one whose neighbours are nearest to each other, relative to their age.
     fn forget_one(&mut self, now: u64) {
         let mut least: Option<(u128, u128, usize)> = None;
         for (at, neighbours) in self.samples.windows(3).enumerate() {

@@ -1,4 +1,4 @@
-//! Waits where fjall offers nothing to wait for, and delays that let compaction keep up with writing.
+//! Waits by polling, where fjall offers no signal, and delays that let compaction keep up with writing.
 //!
 //! A writer faster than compaction fills the first level with runs. At 30 of them fjall halts all writes until a
 //! compaction has merged them, and with so many that takes seconds. So the writer waits after each commit as soon as
@@ -44,7 +44,7 @@ fn delay(runs: usize, entries: usize) -> Duration {
     DELAY.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)).min(MAX_DELAY)
 }
 
-/// Returns the instant of now. How long the store's threads work and wait is no matter of its clock.
+/// Returns the present instant of the machine. The store's clock does not apply to how long its threads work and wait.
 #[expect(clippy::disallowed_methods, reason = "the store's clock is another")]
 pub(super) fn instant() -> Instant {
     Instant::now()

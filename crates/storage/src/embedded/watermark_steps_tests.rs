@@ -1,5 +1,5 @@
-//! Random steps with watermarks, flushes, rounds of compaction and restarts, against a model: what is visible is what was written and
-//! neither removed nor covered, whatever merges and drops do to the tables.
+//! Random steps with watermarks, flushes, rounds of compaction and restarts, against a model: the visible entries are those that were
+//! written and neither removed nor covered, whatever merges and drops do to the tables.
 
 use super::watermark_tests::{Bench, number};
 use crate::watermark::{self, COVERED, Prefix, RANGES};

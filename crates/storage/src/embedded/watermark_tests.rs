@@ -1,4 +1,4 @@
-//! What lies below a watermark: hidden at once, dropped by merges when nothing can need it any more.
+//! Entries below a watermark are hidden at once, and merges drop them when no reader and no recovery can need them.
 
 use super::EmbeddedOptions;
 use super::compactor::{CompactorSignal, compact_round};
@@ -224,7 +224,7 @@ fn t24_a_rewrite_drops_what_is_below_a_watermark_but_not_before_old_snapshots_ar
     assert_eq!((bench.stored(), seen(&bench.snapshot())), (ENTRIES - BELOW, left()));
 }
 
-/// A power failure may take back what is not synced; then its entries must be there.
+/// A power failure may undo a watermark that is not synced; then its entries must be there.
 #[test]
 fn t22_nothing_is_dropped_for_a_watermark_that_is_not_durable() {
     let directory = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn t22_nothing_is_dropped_for_a_watermark_that_is_not_durable() {
     assert_eq!(bench.stored(), ENTRIES - BELOW);
 }
 
-/// A store with buffered durability promises its users nothing for a power failure, but that items keep their entries.
+/// With buffered durability a power failure may undo commits, but the items that it restores must have their entries.
 #[test]
 fn t13_t22_a_watermark_of_a_buffered_store_counts_when_it_is_synced_once_in_a_round() {
     let directory = tempfile::tempdir().unwrap();
@@ -293,7 +293,7 @@ fn the_newest_table_of_a_keyspace_is_not_dropped() {
     assert_eq!((bench.stored_in(Keyspace::Item), newest(&bench)), (1, before));
 }
 
-/// More tables than are dropped at once, and a restart, after which none is known to have been dropped for.
+/// More tables than are dropped at once, and a restart, after which the store has no record of earlier drops.
 #[test]
 fn t24_tables_of_many_prefixes_are_dropped_and_after_a_restart_those_that_are_left_stay() {
     const PREFIXES: u8 = 20;
@@ -335,7 +335,7 @@ fn t24_tables_of_an_index_are_dropped_whole_when_all_that_is_as_old_is_below_the
     bench.raise(PREFIX, number(3000));
     bench.round();
     assert_eq!(bench.stored(), 8000, "the first of each path");
-    // What an item gets later has its number, too, and is as new as its write.
+    // A later entry of an old item has the item's number, and is as new as its write.
     bench.table(Keyspace::Index, [indexed(1, 5999), indexed(3, 3001)]);
     drop(bench);
     let mut bench = Bench::open(directory.path());
@@ -375,7 +375,7 @@ fn t22_a_table_with_living_entries_between_covered_ones_is_kept() {
     assert_eq!(snapshot.scan(Keyspace::Index, KeyRange::all(), Direction::Forward).count(), 2);
 }
 
-/// A rewrite of a whole keyspace would take the disk's space of all of it, and nothing could stop it.
+/// A rewrite of a whole keyspace would need free space for all of it, and could not be stopped.
 #[test]
 fn a_round_rewrites_no_tables_however_much_of_them_is_covered() {
     const COVERED: u64 = 36;
@@ -398,7 +398,7 @@ fn a_round_rewrites_no_tables_however_much_of_them_is_covered() {
     assert_eq!(bench.tables(), before);
 }
 
-/// What a scrub waits for: it has not removed what its rewrite had to leave.
+/// A scrub waits until its watermarks are settled: entries that its rewrite had to keep are not removed.
 #[test]
 fn t24_watermarks_are_not_settled_before_every_snapshot_has_them() {
     let directory = tempfile::tempdir().unwrap();
@@ -452,7 +452,7 @@ fn removals_above_a_watermark_and_under_other_prefixes_are_written() {
     bench.commit(Durability::Sync, &[(Keyspace::Index, other, None), (Keyspace::Index, key(BELOW), None)]);
     assert_eq!(seen(&bench.snapshot()), (BELOW + 1..ENTRIES).collect::<Vec<_>>());
     assert_eq!(bench.stored(), ENTRIES - 1);
-    // Keyspaces whose keys end with other things know no watermarks.
+    // Watermarks do not apply to keyspaces whose keys do not end with a number.
     bench.commit(Durability::Sync, &[(Keyspace::Unique, key(3), Some(vec![1]))]);
     assert!(bench.snapshot().get(Keyspace::Unique, &key(3)).unwrap().is_some());
 }

@@ -1,13 +1,13 @@
-//! Watermarks in the embedded store: entries below them are hidden from readers, and leave the files when nothing needs them.
+//! Watermarks in the embedded store: entries below them are hidden from readers, and dropped when no reader and no recovery needs them.
 //!
-//! A commit leaves out the removals that a watermark covers ([`Watermarks::begin_commit`]). What would have been a tombstone for each
-//! entry, written to journal, memtable and table and merged down to its entry, is one number for each prefix.
+//! A commit leaves out the removals that a watermark covers ([`Watermarks::begin_commit`]). One number for each prefix replaces a
+//! tombstone for each entry, which would be written to journal, memtable and table and merged down to its entry.
 //!
-//! - *Readers* (`hiding.rs`) pass over entries below the watermark of their own snapshot.
+//! - *Readers* (`hiding.rs`) skip entries below the watermark of their own snapshot.
 //! - *Merges* ([`MergeFilter`]) drop an entry once its watermark is *settled*: in every open snapshot, so that no reader misses an
-//!   entry that its snapshot still has, and durable, because a power failure must not take back a watermark whose entries are gone
-//!   already. A commit counts as durable once it was synced, whatever the store promises to its users.
-//! - *Whole tables* (`covered_tables.rs`) that have nothing but entries below settled watermarks are dropped as they are. Tables of
+//!   entry that its snapshot still has, and durable, because a power failure must not undo a watermark whose entries were already
+//!   dropped. A commit counts as durable once it was synced, whatever durability the store gives its users.
+//! - *Whole tables* (`covered_tables.rs`) that have only entries below settled watermarks are dropped as they are. Tables of
 //!   ascending keys are never merged, so the filter does not see them.
 
 use std::collections::{HashMap, VecDeque};
@@ -22,20 +22,20 @@ use crate::overlay::Overlay;
 use crate::watermark::{self, COVERED, Prefix};
 use crate::{KeyRange, Keyspace};
 
-/// The most commits whose watermarks wait one by one; those behind them wait for the last one.
+/// The most commits whose watermarks settle one by one; later ones settle together with the last of them.
 const PENDING_MAX: usize = 256;
 
 /// Watermarks of a commit, or of several, that are not settled yet.
 #[derive(Debug)]
 struct Pending {
-    /// The sequence number next to the first of them.
+    /// The sequence number after the first of these commits.
     first_seqno: u64,
-    /// The sequence number next to the last of them: a snapshot at it, or behind, has all.
+    /// The sequence number after the last of them: a snapshot at it, or a later one, has all of them.
     seqno: u64,
     raised: HashMap<Prefix, u64>,
 }
 
-/// The watermarks on their way from a commit to the merges.
+/// The watermarks between their commit and the merges that may use them.
 #[derive(Debug, Default)]
 struct Progress {
     /// In the order of their commits.
@@ -51,27 +51,27 @@ struct Progress {
 /// The watermarks of a store.
 #[derive(Default)]
 pub(super) struct Watermarks {
-    /// At least the watermark of every snapshot.
+    /// For each prefix a number not below the watermark of any snapshot.
     highest: RwLock<HashMap<Prefix, u64>>,
-    /// As of the newest commit.
+    /// The watermarks as of the newest commit.
     committed: Mutex<HashMap<Prefix, u64>>,
     progress: Mutex<Progress>,
 }
 
-/// What a commit does to watermarks.
+/// The watermarks that a commit raises.
 #[derive(Debug, Default)]
 pub(super) struct Commit {
     raised: HashMap<Prefix, u64>,
 }
 
-/// What may be dropped: no reader and no power failure can need it.
+/// The settled watermarks: entries below them may be dropped.
 pub(super) struct Settled {
     pub(super) watermarks: Arc<HashMap<Prefix, u64>>,
     pub(super) sequences: SequenceHistory,
 }
 
 impl Watermarks {
-    /// Takes over what a store has when it is opened.
+    /// Loads the watermarks of a store that is being opened.
     pub(super) fn load(&self, watermarks: HashMap<Prefix, u64>, sequences: SequenceHistory, seqno: u64) {
         self.highest.write().extend(watermarks.iter());
         self.committed.lock().extend(watermarks.iter());
@@ -83,7 +83,7 @@ impl Watermarks {
         }
     }
 
-    /// Takes the removals out of a commit that its watermarks or earlier ones cover.
+    /// Leaves out of a commit the removals that its watermarks or earlier ones cover.
     pub(super) fn begin_commit(&self, overlay: &mut Overlay) -> Commit {
         let mut commit = Commit::default();
         for (key, value) in overlay.puts(Keyspace::Catalog, &KeyRange::prefix([watermark::WATERMARK])) {
@@ -102,7 +102,7 @@ impl Watermarks {
                     .is_some_and(|(prefix, number)| covering(&prefix).is_some_and(|below| number < below))
             });
         }
-        // Before the commit can be seen: a reader that sees it must know that there may be something to hide.
+        // Before the commit is visible: a reader that sees it must see that its snapshot may hide entries.
         let mut highest = self.highest.write();
         for (prefix, number) in &commit.raised {
             let known = highest.entry(*prefix).or_default();
@@ -111,12 +111,12 @@ impl Watermarks {
         commit
     }
 
-    /// Returns what the next commit has to store of the history of sequences.
+    /// Returns the part of the history of sequences that the next commit has to store.
     pub(super) fn sequences_to_store(&self) -> Option<Vec<u8>> {
         self.progress.lock().sequences.take_changed()
     }
 
-    /// Takes note of a finished commit. `seqno` is the next sequence number after it, `sequence` the last one taken.
+    /// Records a finished commit. `seqno` is the next sequence number after it, `sequence` the last one taken.
     pub(super) fn committed(&self, commit: Commit, seqno: u64, sequence: u64) {
         let mut progress = self.progress.lock();
         if let Some(highest) = commit.raised.values().max() {
@@ -127,7 +127,7 @@ impl Watermarks {
         progress.sequences.committed(seqno, sequence);
     }
 
-    /// Takes note that all commits before this sequence number survive a power failure.
+    /// Records that all commits before this sequence number survive a power failure.
     pub(super) fn synced(&self, seqno: u64) {
         let mut progress = self.progress.lock();
         progress.durable_seqno = progress.durable_seqno.max(seqno);
@@ -139,7 +139,7 @@ impl Watermarks {
         progress.pending.back().is_some_and(|last| last.seqno > progress.durable_seqno)
     }
 
-    /// Settles the watermarks that are durable and in every snapshot. All snapshots have what is below `oldest_snapshot`.
+    /// Settles the watermarks that are durable and in every snapshot. All snapshots have the commits below `oldest_snapshot`.
     pub(super) fn settle(&self, oldest_snapshot: u64) {
         let mut progress = self.progress.lock();
         let Progress { pending, durable_seqno, settled, generation, .. } = &mut *progress;
@@ -164,7 +164,7 @@ impl Watermarks {
         self.progress.lock().generation
     }
 
-    /// Returns what may be dropped.
+    /// Returns the settled watermarks.
     pub(super) fn settled(&self) -> Settled {
         let progress = self.progress.lock();
         Settled { watermarks: Arc::clone(&progress.settled), sequences: progress.sequences.clone() }
@@ -221,12 +221,12 @@ impl CompactionFilter for MergeFilter {
         }
         let is_settled = watermark::place(item.key())
             .is_some_and(|(prefix, number)| self.settled.get(&prefix).is_some_and(|below| number < *below));
-        // No tombstone is left: older versions of the entry, which levels below may have, lie below the watermark, too.
+        // No tombstone is needed: older versions of the entry, which levels below may have, are below the watermark, too.
         Ok(if is_settled { Verdict::Destroy } else { Verdict::Keep })
     }
 }
 
-/// Returns what makes the filter of a keyspace by its name; `None` for one that watermarks do not apply to.
+/// Returns the factory of a keyspace's filters, by its name; `None` if watermarks do not apply to it.
 pub(super) fn filters(watermarks: &Arc<Watermarks>, name: &str) -> Option<Arc<dyn Factory>> {
     let is_covered = COVERED.iter().any(|covered| covered.name() == name);
     is_covered.then(|| Arc::new(MergeFilters { watermarks: AssertUnwindSafe(Arc::clone(watermarks)) }) as _)
@@ -236,7 +236,7 @@ pub(super) fn filters(watermarks: &Arc<Watermarks>, name: &str) -> Option<Arc<dy
 mod tests {
     use super::*;
 
-    /// A scrub has succeeded only when the watermarks from before it are settled, however many came later.
+    /// A scrub has succeeded only when the watermarks set before it are settled, however many follow.
     #[test]
     fn t24_watermarks_that_wait_together_keep_the_place_of_the_first() {
         let watermarks = Watermarks::default();

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// The data of a memory store, which outlives the store.
+/// The data of a memory store, which stays when the store is dropped.
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Disk>);
 

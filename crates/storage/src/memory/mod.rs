@@ -90,7 +90,7 @@ impl Store for MemoryStore {
     }
 
     fn scrub(&self, _: &[Keyspace]) -> Result<Scrubbed> {
-        // It has no files, and requires as much free space as if it had some.
+        // A memory store has no files, but requires as much free space as an embedded one.
         self.disk.free_space().map_or(Ok(()), FreeSpace::require).map(|()| Scrubbed::Done)
     }
 

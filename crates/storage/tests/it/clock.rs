@@ -94,7 +94,7 @@ fn t34_a_status_says_how_far_time_is_from_the_wall_clock_apart_from_the_advance_
         assert_eq!(ahead(&bench), 2_000);
         take(&mut bench, Advance(DAY), &mut wall);
         assert_eq!(ahead(&bench), 2_000);
-        // A leap that is not followed leaves time behind.
+        // Time stays behind a leap that it does not follow.
         take(&mut bench, Step::Leap(2 + 2 * HOUR), &mut wall);
         let status = bench.store().clock_status().unwrap();
         assert_eq!(status.suspect.map(|suspicion| suspicion.leap), Some(Leap::Running));
@@ -376,7 +376,7 @@ fn a_clean_close_keeps_the_exact_time() {
     }
 }
 
-/// T34, T13: items destroyed by trusted time before a crash must not come back to life by it afterwards.
+/// T34, T13: items that had expired by trusted time before a crash must not be living by it afterwards.
 #[test]
 fn t34_trusted_time_does_not_fall_over_a_crash_while_the_clock_is_suspect() {
     let mut bench = Bench::memory();

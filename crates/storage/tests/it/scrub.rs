@@ -110,7 +110,7 @@ fn t24_a_scrub_ends_while_others_read_and_write() {
     assert_eq!(count(store, "busy"), ITEMS as usize);
 }
 
-/// The removals that a watermark stands for are not written; the bytes must leave the files all the same.
+/// The removals that a watermark stands for are not written; a scrub must remove the bytes from the files all the same.
 #[test]
 fn t24_what_lies_below_a_watermark_is_in_no_file_after_a_scrub() {
     const PREFIX: [u8; 4] = [0, 0, 0, 7];
