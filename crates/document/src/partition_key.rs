@@ -129,7 +129,7 @@ fn read_version(object: &Object, kind: PartitionKeyKind) -> Result<Option<HashVe
     }
 }
 
-/// The number of a version; the Java client writes the name that it has for it.
+/// Returns the number of a version; the Java client writes the name that it has for it.
 fn version_number(version: &Value) -> Option<i64> {
     match version.as_str() {
         Some("V1") => Some(1),

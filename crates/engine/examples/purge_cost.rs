@@ -105,7 +105,7 @@ fn body(item: u64) -> Document {
     Document::from_json(body.as_bytes()).expect("valid JSON")
 }
 
-/// The CPU time of this process so far (Linux).
+/// Returns the CPU time of this process so far (Linux).
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     let fields: Vec<&str> = stat.rsplit_once(") ").expect("a process has a name").1.split(' ').collect();

@@ -104,7 +104,7 @@ fn fill(directory: &Path, items: u64) -> Engine {
     engine
 }
 
-/// The CPU time of this thread so far (Linux).
+/// Returns the CPU time of this thread so far (Linux).
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let nanoseconds = stat.split(' ').next().expect("three numbers");

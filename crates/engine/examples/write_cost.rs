@@ -114,7 +114,7 @@ fn write_all(
     (cpu_seconds() - before) * 1e6
 }
 
-/// The CPU time of this process so far (Linux).
+/// Returns the CPU time of this process so far (Linux).
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     let fields: Vec<&str> = stat.rsplit_once(") ").expect("a process has a name").1.split(' ').collect();

@@ -1,6 +1,6 @@
 //! Databases, containers, items and their exact expiry: the only API that the front ends call.
 //!
-//! Plain data in, plain data out: the engine knows no HTTP and no wire codes, and has no clock or disk of its own;
+//! Plain data in, plain data out: the engine has no HTTP and no wire codes, and no clock or disk of its own;
 //! those come in through [`storage::Store`].
 //!
 //! A write: [`Engine::write`] checks and prepares on the caller's thread (`write`). The store runs the rest as a

@@ -184,7 +184,7 @@ fn replace(transaction: &mut Transaction<'_>, entry: Entry, item: u64, change: b
     Ok(())
 }
 
-/// The best of several counts.
+/// Returns the best of several counts.
 fn best_count(store: &dyn Store, entry: Entry, time: u32, passed: bool, expected: u64) -> Result<f64, Error> {
     let mut best = f64::INFINITY;
     for _ in 0..COUNTS {
@@ -246,7 +246,7 @@ fn alive(time_and_ttl: &[u8], now: u32) -> bool {
     number(0) + number(4) > now
 }
 
-/// The header, the version of the last term, and a body that compresses to about half.
+/// Returns the header, the version of the last term, and a body that compresses to about half.
 fn body(header: &[u8; 16], item: u64, version: u8) -> Vec<u8> {
     let mut body = Vec::with_capacity(header.len() + 1 + BODY_BYTES);
     body.extend(header);

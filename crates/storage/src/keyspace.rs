@@ -91,35 +91,35 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// Every key.
+    /// Returns every key.
     pub const fn all() -> Self {
         Self { start: Bound::Unbounded, end: Bound::Unbounded }
     }
 
-    /// The keys from `start` up to but excluding `end`.
+    /// Returns the keys from `start` up to but excluding `end`.
     pub fn between(start: impl Into<Vec<u8>>, end: impl Into<Vec<u8>>) -> Self {
         Self { start: Bound::Included(start.into()), end: Bound::Excluded(end.into()) }
     }
 
-    /// The keys from `start` on.
+    /// Returns the keys from `start` on.
     pub fn from(start: impl Into<Vec<u8>>) -> Self {
         Self { start: Bound::Included(start.into()), end: Bound::Unbounded }
     }
 
-    /// The keys that begin with `prefix`.
+    /// Returns the keys that begin with `prefix`.
     pub fn prefix(prefix: impl Into<Vec<u8>>) -> Self {
         let start = prefix.into();
         let end = after_prefix(&start).map_or(Bound::Unbounded, Bound::Excluded);
         Self { start: Bound::Included(start), end }
     }
 
-    /// The same range without `key` and everything before it, from which a forward scan continues.
+    /// Returns the same range without `key` and everything before it, from which a forward scan continues.
     #[must_use]
     pub fn after(self, key: impl Into<Vec<u8>>) -> Self {
         Self { start: Bound::Excluded(key.into()), end: self.end }
     }
 
-    /// The same range without `key` and everything after it, from which a backward scan continues.
+    /// Returns the same range without `key` and everything after it, from which a backward scan continues.
     #[must_use]
     pub fn before(self, key: impl Into<Vec<u8>>) -> Self {
         Self { start: self.start, end: Bound::Excluded(key.into()) }

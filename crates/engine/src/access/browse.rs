@@ -2,8 +2,8 @@
 //! expiry.
 //!
 //! Items of both APIs are read through the gate, so expired ones are not shown (T14). Browsing is not charged, and it
-//! restarts no countdown. The cost of a page depends on what it shows, not on how many items there are: a position
-//! names the last item that was visited, and nothing is counted by scanning.
+//! restarts no countdown. The cost of a page depends on the items it shows, not on how many there are: a position
+//! names the last item that was visited, and no page counts items by scanning.
 
 use std::fmt;
 use std::str::FromStr;
@@ -178,7 +178,7 @@ fn instant(views: &[View]) -> Time {
     views.first().expect("whatever holds items has a partition").gate.now
 }
 
-/// The living item of a number, as an operator sees it.
+/// Returns the living item of a number, as an operator sees it.
 pub(crate) fn look(view: &View, owner: &Owner, number: ItemNumber) -> Result<Option<BrowsedItem>> {
     match owner {
         Owner::Container(container) => look_with(view, number, |record| {
@@ -193,7 +193,7 @@ pub(crate) fn look(view: &View, owner: &Owner, number: ItemNumber) -> Result<Opt
     }
 }
 
-/// The living item of a number, with its record of a renewal: the instant of its expiry is shown.
+/// Returns the living item of a number, with its record of a renewal: the instant of its expiry is shown.
 fn look_with<B: Body>(
     view: &View,
     number: ItemNumber,

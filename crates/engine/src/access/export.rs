@@ -1,9 +1,9 @@
 //! Exports all living items of a container or collection, page by page, in the order of their creation.
 //!
 //! Each page has its own snapshot and its own `now`, and nothing is kept between two pages, so that an export may
-//! take days without holding back the purge. An item that lives from the first page to the last is exported exactly
+//! take days without holding back the purge. An item that is living from the first page to the last is exported exactly
 //! once, as it is when its page is read: its number never changes. An item that expires meanwhile is absent from then
-//! on (T14), and a page restarts no countdown (T33): a copy is not a use.
+//! on (T14), and a page restarts no countdown (T33): an export does not count as a read.
 
 use bson::RawDocument;
 use document::ItemNumber;

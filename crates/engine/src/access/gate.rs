@@ -4,11 +4,11 @@
 //! each reason):
 //!
 //! - `now` after the snapshot, and no commit in between: what the snapshot holds was written at or before `now`, what it does
-//!   not hold is written at or after it, and a node that has answered "expired" did so at a time that is not after ours (T17).
+//!   not hold is written at or after it, and a node that has answered "expired" did so at a time not after this `now` (T17).
 //! - Under the lock, which a policy change holds from before it takes its time until it is in force: no reader judges by an
 //!   old rule at a time when a newer one was already in force, which would show an item as expired and later as living (T13).
-//! - The policy before the snapshot: the purge forgets a cutoff only when the items that it covered are gone, so a reader that
-//!   sees a policy without the cutoff must not look at a state that still has the items.
+//! - The policy before the snapshot: the purge drops a cutoff only when the items that it covered are removed, so a reader that
+//!   sees a policy without the cutoff must not read a state that still has the items.
 //!
 //! A write opens its gate inside its transaction: policy from the transaction, time of the transaction. There is no
 //! window between check and commit.
@@ -47,12 +47,12 @@ pub(crate) enum LookupResult<B = Document> {
     Living(Record<B>),
     /// An expired item that the purge has not reached. Only a write may see it, to remove it.
     Expired(Record<B>),
-    /// An expired item whose body cannot be read. Its name is free like that of any other (T15), but its entries are not known: it
-    /// stays as it is, for the purge to set aside.
+    /// An expired item whose body cannot be read. Its id is free like that of any other (T15), but its entries are not known: it
+    /// stays as it is, and the purge sets it aside.
     Damaged(Damaged),
 }
 
-/// What is known of an expired item whose body cannot be read.
+/// An expired item whose body cannot be read.
 #[derive(Debug)]
 pub(crate) struct Damaged {
     pub(crate) header: Header,
@@ -61,7 +61,7 @@ pub(crate) struct Damaged {
 }
 
 impl<B> LookupResult<B> {
-    /// The item if it is living.
+    /// Returns the item if it is living.
     pub(crate) fn living(self) -> Option<Record<B>> {
         match self {
             LookupResult::Living(record) => Some(record),
@@ -69,7 +69,7 @@ impl<B> LookupResult<B> {
         }
     }
 
-    /// The item if it has expired, for the purge, which needs all of it.
+    /// Returns the item if it has expired, for the purge, which needs all of it.
     pub(crate) fn expired(self) -> Result<Option<Record<B>>> {
         match self {
             LookupResult::Expired(record) => Ok(Some(record)),
@@ -83,9 +83,9 @@ impl<B> LookupResult<B> {
 #[derive(Debug)]
 pub(crate) struct ScannedItem<B = Document> {
     pub(crate) number: ItemNumber,
-    /// How many bytes are stored of it.
+    /// The number of its stored bytes.
     pub(crate) bytes: usize,
-    /// The item if it is living; none for an expired one that is not purged.
+    /// The item if it is living; `None` for an expired one that is not purged.
     pub(crate) living: Option<Record<B>>,
 }
 
@@ -110,7 +110,7 @@ impl<B: Body> Iterator for ItemScan<'_, B> {
     }
 }
 
-/// The keys of the items of a partition that follow one of them in a direction.
+/// Returns the keys of the items of a partition that follow one of them in a direction.
 pub(crate) fn item_range(
     partition: PartitionId,
     after: Option<ItemNumber>,
@@ -159,7 +159,7 @@ impl View {
         Ok(partitions.iter().zip(policies).zip(ranges).map(view).collect())
     }
 
-    /// Living items and expired ones that are not purged, of several partitions together.
+    /// Returns the figures of living items and of expired ones that are not purged, of several partitions together.
     pub(crate) fn usage_of_all(store: &dyn Store, partitions: &[Arc<Partition>]) -> Result<Usage> {
         let mut sum = Usage::default();
         for view in View::open_all(store, partitions)? {
@@ -169,7 +169,7 @@ impl View {
         Ok(sum)
     }
 
-    /// The living item of that number. Its record of a renewal is read only if the item would have expired without it.
+    /// Returns the living item of that number. Its record of a renewal is read only if the item would have expired without it.
     pub(crate) fn by_number(&self, number: ItemNumber) -> Result<Option<Record>> {
         let (keyspace, key) = Key::Item(self.gate.partition, number).encode();
         match self.snapshot.get(keyspace, &key)? {
@@ -178,12 +178,12 @@ impl View {
         }
     }
 
-    /// The item with these stored bytes, if it is living.
+    /// Returns the item with these stored bytes, if it is living.
     pub(crate) fn judge(&self, number: ItemNumber, bytes: &bytes::Bytes) -> Result<Option<Record>> {
         self.gate.judge(&*self.snapshot, number, bytes)
     }
 
-    /// The living item under an `Id` key, as by number.
+    /// Returns the living item under an `Id` key, as by number.
     pub(crate) fn by_id_key(&self, id_key: &[u8]) -> Result<Option<Record>> {
         match self.snapshot.get(Keyspace::Id, id_key)? {
             Some(value) => self.by_number(keys::number_from_value(&value)?),
@@ -191,23 +191,24 @@ impl View {
         }
     }
 
-    /// Whether the item of an index entry is living. Mostly the entry's mark is enough; otherwise the item's header decides.
+    /// Returns whether the item of an index entry is living. Mostly the entry's mark is enough; otherwise the item's header
+    /// decides.
     pub(crate) fn is_living(&self, number: ItemNumber, mark: &Mark) -> Result<bool> {
         self.gate.is_living(&*self.snapshot, number, mark)
     }
 
-    /// Whether the item of that number is living, for callers without an index entry.
+    /// Returns whether the item of that number is living, for callers without an index entry.
     pub(crate) fn is_number_living(&self, number: ItemNumber) -> Result<bool> {
         self.gate.is_number_living(&*self.snapshot, number)
     }
 
-    /// The index as queries may use it: every item of the snapshot is in it. None if the container has no index, or none
-    /// that is whole.
+    /// Returns the index as queries may use it: every item of the snapshot is in it. `None` if the container has no index, or
+    /// no complete one.
     pub(crate) fn index(&self, partition: &Partition) -> Result<Option<Index>> {
         index::serving(&*self.snapshot, partition.id, &partition.indexes())
     }
 
-    /// Living items and expired ones that are not purged.
+    /// Returns the figures of living items and of expired ones that are not purged.
     pub(crate) fn usage(&self) -> Result<Usage> {
         self.gate.usage(&*self.snapshot)
     }
@@ -216,14 +217,14 @@ impl View {
 /// Exact figures of a container or partition at one instant (T18).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// What every request sees.
+    /// Living items, which requests see.
     pub living: Tally,
-    /// What waits for the purge.
+    /// Expired items that the purge has not removed.
     pub expired: Tally,
 }
 
 impl Gate {
-    /// Opens a gate inside a transaction. A partition without a policy belongs to a container that is gone.
+    /// Opens a gate inside a transaction. A partition without a policy belongs to a container that was dropped.
     pub(crate) fn for_write(tx: &Transaction<'_>, partition: PartitionId) -> Result<Gate> {
         let (keyspace, key) = Key::Policy(partition).encode();
         let Some(bytes) = tx.get(keyspace, &key)? else {
@@ -233,21 +234,21 @@ impl Gate {
         Ok(Gate { partition, policy, now: tx.time() })
     }
 
-    /// When an expired item expired.
+    /// Returns when an expired item expired.
     pub(crate) fn expiry_time_of(&self, header: &Header) -> Option<Time> {
         let expiries =
             header.expiry_positions().filter_map(|place| self.policy.instant(place, header.sequence));
         expiries.min().map(|moment| Time::from_millis(moment.time.max(0).unsigned_abs()))
     }
 
-    /// Living items and expired ones that are not purged.
+    /// Returns the figures of living items and of expired ones that are not purged.
     pub(crate) fn usage(&self, reader: &dyn Read) -> Result<Usage> {
         let expired = counters::expired(reader, self.partition, &self.policy, self.now)?;
         let living = counters::total(reader, self.partition)?.minus(expired)?;
         Ok(Usage { living, expired })
     }
 
-    /// The items behind one of them in a direction.
+    /// Returns the items behind one of them in a direction.
     pub(crate) fn items<'a, B: Body>(
         &'a self,
         reader: &'a dyn Read,
@@ -267,7 +268,7 @@ impl Gate {
         bytes: &bytes::Bytes,
     ) -> Result<Option<Record<B>>> {
         let (mut header, length) = decode_header(number, bytes)?;
-        // Before the body: an expired item is not there, whatever state it is in (T14).
+        // Before the body is decoded: an expired item is absent, even if its body is damaged (T14).
         if self.is_expired(reader, number, &mut header)? {
             return Ok(None);
         }
@@ -275,7 +276,7 @@ impl Gate {
         Ok(Some(Record { number, header, body }))
     }
 
-    /// Whether a stored item has expired: its record of a renewal is looked up only if the item has expired by its header.
+    /// Returns whether a stored item has expired: its record of a renewal is looked up only if the item has expired by its header.
     fn is_expired(
         &self,
         reader: &(impl Read + ?Sized),
@@ -302,7 +303,7 @@ impl Gate {
         }
     }
 
-    /// Looks at an item whose stored bytes are known, as by number.
+    /// Looks up an item whose stored bytes are known, as [`by_number`](Gate::by_number) does.
     pub(crate) fn by_bytes<B: Body>(
         &self,
         reader: &(impl Read + ?Sized),
@@ -320,7 +321,8 @@ impl Gate {
         }
     }
 
-    /// Whether the item of an index entry lives. A mark is never behind the item's places, so what it calls alive is alive.
+    /// Returns whether the item of an index entry is living. A mark is a lower bound of the item's queue positions, so an item
+    /// whose mark has not expired is living.
     pub(crate) fn is_living(
         &self,
         reader: &(impl Read + ?Sized),
@@ -336,7 +338,7 @@ impl Gate {
         self.is_number_living(reader, number)
     }
 
-    /// Whether the item of an entry lives, by its header.
+    /// Returns whether the item of an entry is living, by its header.
     pub(crate) fn is_number_living(&self, reader: &(impl Read + ?Sized), number: ItemNumber) -> Result<bool> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
         let Some(bytes) = reader.get(keyspace, &key)? else {
@@ -358,7 +360,7 @@ impl Gate {
         }
     }
 
-    /// Refuses to take the place of an item that only a suspect clock calls expired (T34).
+    /// Refuses a write over an item that only a suspect clock calls expired (T34).
     pub(crate) fn check_expired(&self, tx: &Transaction<'_>, header: &Header) -> Result<()> {
         if self.may_destroy(tx, header) {
             return Ok(());
@@ -366,7 +368,7 @@ impl Gate {
         Err(Error::ClockSuspect { what: "the place of an expired item is taken" })
     }
 
-    /// Whether an expired item may be destroyed: not while only a suspect clock calls it expired (T34).
+    /// Returns whether an expired item may be destroyed: not while only a suspect clock calls it expired (T34).
     pub(crate) fn may_destroy(&self, tx: &Transaction<'_>, header: &Header) -> bool {
         self.policy.is_expired(header, tx.trusted_time())
     }

@@ -14,7 +14,7 @@ pub enum Effect {
     Created,
     /// A living item has a new version.
     Replaced,
-    /// A living item is gone.
+    /// A living item was deleted.
     Deleted,
     /// Nothing changed; the outcome has the item.
     Read,

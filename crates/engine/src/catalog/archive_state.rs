@@ -89,7 +89,7 @@ pub struct ArchiveFailure {
 #[derive(Debug, Default)]
 pub(crate) struct ArchiveState {
     pub(crate) known: Mutex<Known>,
-    /// Held while a batch is written, by the purge, by an operator who retries, or by a drop. Without it each of them
+    /// Held while a batch is written, by the purge, by an operator's retry, or by a drop. Without it each of them
     /// would write its own lines for the same items.
     turn: Mutex<()>,
 }

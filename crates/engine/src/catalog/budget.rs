@@ -6,17 +6,17 @@
 //!
 //! ```text
 //!   second n                                       second n + 1
-//!   rate ----- users spend ----> unused  --------> left over: what the purge may use in n + 1
-//!        \                              \--------> reserve: what a burst may spend later, if bursts are on
+//!   rate ----- users spend ----> unused  --------> left over: the purge may use it in n + 1
+//!        \                              \--------> reserve: a burst may spend it later, if bursts are on
 //!         \--- or more than there is --> debt ---> taken from the rate of n + 1, n + 2 ...
 //! ```
 //!
 //! **Users.** A request is admitted while the bucket is not empty. Its real cost is taken once it is known, so the
-//! bucket may get into debt, and the debt delays later requests. A refused request is told when the bucket will be
-//! out of debt; that time is found by advancing a copy of the bucket.
+//! bucket may get into debt, and the debt delays later requests. A refusal names the time until the bucket will be
+//! out of debt, found by advancing a copy of the bucket.
 //!
-//! **The purge** never takes a token. What users left unused of a second is lost to them once the second is over. It
-//! becomes the purge's allowance for the next second, in a separate account that may get into debt in the same way.
+//! **The purge** never takes a token. Once a second is over, users can no longer spend its unused units. They
+//! become the purge's allowance for the next second, in a separate account that may get into debt in the same way.
 //! If users leave nothing, the allowance is zero; if they are idle, it is the rate. The reserve for bursts is filled
 //! with the same unused units, and the purge does not reduce it: a purge must never be the reason for a refusal
 //! (T20). Decision 0011 has the details.
@@ -223,7 +223,7 @@ impl Budget {
     }
 }
 
-/// Converts to milliseconds, rounded up, so that a client that waits as told is admitted.
+/// Converts to milliseconds, rounded up, so that a client that waits for so long is admitted.
 fn milliseconds(wait: Duration) -> u64 {
     u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
 }
@@ -455,9 +455,9 @@ mod tests {
         (*seed >> 33) % sides
     }
 
-    /// Two equal budgets, one of them with a purge that uses all it may: users fare the same in both. Together users
-    /// and purge never exceed the rate by more than the last admitted request of each. A client that waits as told is
-    /// admitted, and no sooner.
+    /// Two equal budgets, one of them with a purge that uses all it may: users get the same in both. Together users
+    /// and purge never exceed the rate by more than the last admitted request of each. A client that waits for the time
+    /// that its refusal names is admitted, and no sooner.
     #[test]
     fn t20_no_user_is_refused_because_of_the_purge() {
         for seed in 0..200 {

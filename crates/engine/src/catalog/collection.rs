@@ -16,7 +16,7 @@ use crate::keys::{self, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::types::throughput::Throughput;
 
-/// What the user defined of a collection. The engine keeps the options; the front end knows what they mean.
+/// The user's definition of a collection. The engine stores the options; the front end interprets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionDefinition {
     /// The identity that clients see; it never changes.
@@ -41,7 +41,7 @@ impl Default for CollectionDefinition {
 pub struct Collection {
     /// Its resource id.
     pub rid: ContainerRid,
-    /// Returns the name of its database.
+    /// The name of its database.
     pub database: String,
     /// Its name.
     pub name: String,
@@ -55,7 +55,8 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Whether a collection of that name is the system's own, and not for clients: what is derived from passwords is in it.
+    /// Returns whether a collection of that name is the system's own, and not for clients: it has what is derived from
+    /// passwords.
     pub fn is_of_system(database: &str, name: &str) -> bool {
         database == "admin" && name.starts_with("system.")
     }

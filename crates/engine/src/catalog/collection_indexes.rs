@@ -9,8 +9,7 @@
 //! ```
 //!
 //! The list is one record of the partition that every write reads in its transaction, so that a change takes effect
-//! without notifying writers. Parsed specifications come from memory as long as the record's version is the one known
-//! there.
+//! without notifying writers. Parsed specifications are cached in memory until the record's version changes.
 
 use std::sync::Arc;
 
@@ -253,7 +252,7 @@ fn is_set(value: Option<ValueRef<'_>>) -> bool {
     value.and_then(ValueRef::as_bool).unwrap_or_default()
 }
 
-/// What is known of a collection's indexes in memory, shared by all handles of it.
+/// The indexes of a collection as cached in memory, shared by all handles of it.
 #[derive(Debug)]
 pub(crate) struct KnownIndexes {
     /// The newest list that is known to be committed.

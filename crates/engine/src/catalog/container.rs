@@ -100,7 +100,7 @@ impl Provision {
     }
 }
 
-/// The API that a database and everything in it belong to. Names of one API mean nothing in the other.
+/// The API that a database and everything in it belong to. Each API has names of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     /// Its databases have containers.
@@ -112,7 +112,7 @@ pub enum Api {
 /// A database.
 #[derive(Debug, Clone)]
 pub struct Database {
-    /// Returns its id, as the user chose it.
+    /// Its id, as the user chose it.
     pub name: String,
     /// Its resource id.
     pub rid: DatabaseRid,
@@ -318,7 +318,7 @@ pub struct Partition {
     pub(crate) known_lsn: KnownLsn,
     /// Where its feed ends.
     pub(crate) feed_end: FeedEnd,
-    /// What recent queries have learned of the numbers of its index entries.
+    /// The numbers of its index entries that recent queries have counted.
     pub(crate) entry_floors: EntryFloors,
     /// Held during a sweep, from taking the due visit until the next one is scheduled.
     pub(crate) sweeping: Mutex<()>,
@@ -358,7 +358,7 @@ impl Partition {
         Partition { unscrubbed: UnscrubbedRemovals::nothing(), ..self }
     }
 
-    /// Returns what is known of its index.
+    /// Returns the state of its index as of a recent commit.
     pub(crate) fn indexes(&self) -> Arc<Indexes> {
         Arc::clone(&self.indexes.read())
     }

@@ -1,8 +1,9 @@
-//! How many index entries parts of recent queries had at least, so that the next query need not count them again.
+//! Lower bounds of the number of index entries in ranges that recent queries have counted, so that the next query need
+//! not count them again.
 //!
 //! A query counts the entries of a range to learn whether it is larger than some small number. Until the partition is
-//! written to, its rules change, or one of the counted entries expires, there are at least as many. So what is kept
-//! here changes no choice: it says what counting would.
+//! written to, its rules change, or one of the counted entries expires, there are at least as many. So a remembered
+//! number changes no choice: counting would give the same.
 
 use parking_lot::Mutex;
 use query::Leaf;

@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 
 /// The end of a partition's feed as the first reader saw it since the last write to the partition.
 ///
-/// A reader that has seen everything is answered with this end instead of the store's last sequence, which any write to
-/// another container moves. Otherwise its position would differ at each poll, and clients keep each new position: in a lease,
+/// A reader that has seen everything gets this end instead of the store's last sequence, which any write to
+/// another container moves. Otherwise its position would differ at each poll, and clients store each new position in a lease,
 /// which is such a write.
 #[derive(Debug, Default)]
 pub(crate) struct FeedEnd(Mutex<Option<(u64, Sequence)>>);
@@ -15,7 +15,7 @@ impl FeedEnd {
     /// Returns the end in a view in which the partition has this LSN, and where nothing follows `end`.
     ///
     /// The LSN counts the commits that a feed can show and nothing else, so an end holds as long as the LSN does; and neither
-    /// tells whether the purge has run.
+    /// shows whether the purge has run.
     pub(crate) fn at(&self, lsn: u64, end: Sequence) -> Sequence {
         let mut known = self.0.lock();
         match *known {

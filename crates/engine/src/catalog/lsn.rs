@@ -89,7 +89,7 @@ mod tests {
         (outcome.item.expect("an item").lsn, outcome.range)
     }
 
-    /// Rewrites the entries as version 7 wrote them: no LSN in totals, headers and recorded deletes.
+    /// Rewrites the entries as format 7 had them: no LSN in totals, headers and recorded deletes.
     fn make_older(engine: &Engine) {
         let catalog = engine.catalog();
         let ids: Vec<_> = catalog.partitions().map(|(_, partition)| partition.id).collect();

@@ -44,7 +44,7 @@ impl Owner {
         }
     }
 
-    /// Whether it is the system's own, and not for clients.
+    /// Returns whether it is the system's own, and not for clients.
     pub fn is_of_system(&self) -> bool {
         matches!(self, Owner::Collection(it) if Collection::is_of_system(&it.database, &it.name))
     }

@@ -1,7 +1,7 @@
 //! Resources without items: the users of a database, their permissions, and the scripts of a container.
 //!
-//! They are stored and returned. Nothing here runs JavaScript or grants anything: what a permission is worth is up to
-//! the front end.
+//! They are stored and returned. This module neither runs JavaScript nor grants access: the front end enforces
+//! permissions.
 
 use document::{
     ContainerRid, DatabaseRid, Document, Etag, Object, PermissionRid, ScriptKind, ScriptRid, UserRid, Value,
@@ -18,7 +18,7 @@ use crate::types::error::{Error, Result};
 use crate::types::limits::{RESOURCE_BYTES_MAX, RESOURCES_PER_OWNER_MAX};
 use crate::types::request::Precondition;
 
-/// What a resource belongs to.
+/// The parent of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceParent {
     /// Users belong to a database.

@@ -17,7 +17,7 @@ pub(crate) struct UnscrubbedRemovals {
     told: AtomicU64,
 }
 
-/// What a scrub is about to remove from the files: the expiries of the oldest and the newest item.
+/// The expiries of the oldest and the newest item that a scrub is about to remove from the files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScrubbedRange {
     oldest: u64,

@@ -21,7 +21,7 @@ pub enum Watch {
     Database(String),
     /// The collection of that name, whether or not it exists.
     Collection {
-        /// Returns the name of its database.
+        /// The name of its database.
         database: String,
         /// Its name.
         name: String,

@@ -10,7 +10,7 @@
 //! `_ts`: that is not a write. The rule comes into force when the build is complete, under the partition's policy lock (see
 //! `gate`).
 //!
-//! A build that finds a duplicate, or a document that the index cannot hold, ends its index; a caller that waits for it gets the error.
+//! A build that finds a duplicate, or a document that the index cannot hold, drops its index; a caller that waits for it gets the error.
 //! After a restart the background work continues the steps.
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct BuildProgress {
 
 impl Engine {
     /// Does a bounded part of the builds of a collection, at most `limit` items, and returns the progress of those with these
-    /// numbers. An error if one of them has failed: then it is gone.
+    /// numbers. An error if one of them has failed: its index was dropped.
     pub fn build_indexes_step(
         &self,
         collection: &Arc<Collection>,
@@ -131,7 +131,7 @@ impl Engine {
     }
 }
 
-/// The result when the collection is gone, with all pending work.
+/// Drops the state of a collection that was dropped with all pending work; returns 0.
 fn forget(collection: &Collection) -> u64 {
     let mut gone = IndexList::new(&collection.definition.collation);
     gone.version = u64::MAX;
@@ -162,7 +162,7 @@ fn work(tx: &mut Transaction<'_>, collection: &Arc<Collection>, limit: usize) ->
     }
 }
 
-/// The indexes whose builds are at the same position.
+/// Returns whether an index is being built and its build is at this position.
 fn is_in_step(index: &CollectionIndex, build: Build) -> bool {
     matches!(index.state, IndexState::Building(other) if (other.through, other.until) == (build.through, build.until))
 }
@@ -209,7 +209,7 @@ impl CollectionContext {
         let (list, was_in) = (self.schema.list(), |index: &CollectionIndex| index.has(record.number));
         let is_in = |index: &CollectionIndex| was_in(index) || numbers.contains(&index.number);
         let is_living = !self.gate.policy.is_expired(&record.header, self.gate.now);
-        // An item that only a suspect clock calls expired may come back (T34), and must have its date and its keys then.
+        // An item that only a suspect clock calls expired may become visible again (T34), and must have its date and its keys then.
         let may_live = !self.gate.may_destroy(tx, &record.header);
         let document_keys = match (is_living, may_live) {
             (true, _) => DocumentKeys::extract(list, &record.body, is_in)?,
@@ -238,7 +238,7 @@ impl CollectionContext {
     }
 }
 
-/// The error about a hidden item that an index cannot hold: it does not reveal the item's content (T14).
+/// Returns the error about a hidden item that an index cannot hold: it does not reveal the item's content (T14).
 fn without_contents(error: Error) -> Error {
     match error {
         Error::Language(error) => Error::Language(mql::Error::new(

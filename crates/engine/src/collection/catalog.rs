@@ -31,18 +31,18 @@ use crate::types::events::Events;
 use crate::types::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
 use crate::types::throughput::Throughput;
 
-/// What happens to a collection whose name another one is to get.
+/// What happens to a collection whose name another one takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameHolder {
     /// It keeps its name, and the other one is refused.
     Stays,
     /// It is dropped.
     Goes,
-    /// It is dropped, and the other one has archive and deletion record as it had.
+    /// It is dropped, and the other one takes over its settings for archive and deletion record.
     Bequeaths,
 }
 
-/// A database that is being dropped, with what is known before the transaction.
+/// A database that is being dropped, as it was before the transaction.
 pub(crate) struct DoomedDatabase {
     database: Arc<Database>,
     watched: bool,
@@ -71,17 +71,17 @@ impl DoomedDatabase {
 
 /// Lookups.
 impl Engine {
-    /// All databases of the MongoDB API, by name.
+    /// Returns all databases of the MongoDB API, by name.
     pub fn collection_databases(&self) -> Vec<Arc<Database>> {
         self.catalog().collection_databases.values().cloned().collect()
     }
 
-    /// The database of that name, of the MongoDB API.
+    /// Returns the database of that name, of the MongoDB API.
     pub fn collection_database(&self, name: &str) -> Option<Arc<Database>> {
         self.catalog().collection_databases.get(name).cloned()
     }
 
-    /// All collections of a database, by name; none if there is no such database.
+    /// Returns all collections of a database, by name; none if there is no such database.
     pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
         let catalog = self.catalog();
         let Some(database) = catalog.collection_databases.get(database) else { return Vec::new() };
@@ -93,7 +93,7 @@ impl Engine {
             .collect()
     }
 
-    /// The collection of that name.
+    /// Returns the collection of that name.
     pub fn collection(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
         let catalog = self.catalog();
         let database = catalog.collection_databases.get(database)?;
@@ -153,7 +153,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// Returns what must be known of a database to drop it. The caller holds the lock of changes.
+    /// Returns a database with its collections, for dropping it. The caller holds the lock of changes.
     pub(crate) fn doomed(&self, database: Arc<Database>) -> Result<DoomedDatabase> {
         let mut collections = Vec::new();
         for collection in self.collections(&database.name) {
@@ -264,8 +264,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a collection another name, perhaps in another database. A collection of that name is in the way unless it may be
-    /// dropped; then it goes in the same commit.
+    /// Gives a collection another name, perhaps in another database. Fails if a collection has that name, unless that one may be
+    /// dropped; then it is dropped in the same commit.
     pub fn rename_collection(
         &self,
         collection: &Collection,
@@ -277,8 +277,8 @@ impl Engine {
         self.rename(collection, database, name, item_owner)
     }
 
-    /// Gives a collection the name of another, which is dropped, if it is there. From then on it has archive and deletion record
-    /// as that one had: before, it belonged to no collection.
+    /// Gives a collection the name of another, which is dropped if it exists. The collection takes over the other's settings for
+    /// archive and deletion record.
     pub fn replace_collection(
         &self,
         collection: &Collection,
@@ -394,7 +394,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// The newest handle of a collection.
+    /// Returns the newest handle of a collection.
     pub(crate) fn current(&self, collection: &Collection) -> Result<Arc<Collection>> {
         let catalog = self.catalog();
         let found = catalog.collections.values().find(|it| it.rid.container == collection.rid.container);
@@ -402,14 +402,14 @@ impl Engine {
         found.cloned().ok_or_else(missing)
     }
 
-    /// The database that goes when this collection does.
+    /// Returns the database that is dropped together with this collection, its last.
     fn emptied_by(&self, collection: &Collection) -> Option<Arc<Database>> {
         let database = self.collection_database(&collection.database)?;
         (!database.kept && self.collections(&collection.database).len() == 1).then_some(database)
     }
 }
 
-/// The database that a new collection goes into, made if it is not there.
+/// Returns the database of a new collection, creating it if it does not exist.
 fn owner_of(tx: &mut Transaction<'_>, owner: Option<Arc<Database>>, name: String) -> Result<Arc<Database>> {
     if let Some(owner) = owner {
         return Ok(owner);
@@ -488,7 +488,7 @@ fn log(tx: &mut Transaction<'_>, collection: &Collection, sequence: Sequence, ch
     watch::record(tx, &LogEntry { position, change, database, name, partition });
 }
 
-/// The front end decides which characters a name may have.
+/// Checks the length of a name. The front end decides which characters it may have.
 fn check_name(what: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid(format!("A {what} must have a name.")));
@@ -500,8 +500,8 @@ fn check_name(what: &'static str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the lifecycle settings of a collection with its new name: a feed if that begins there, and what it inherits from the
-/// collection that had the name.
+/// Returns the lifecycle settings of a collection with its new name: with a feed if that begins now, and with the settings that it
+/// takes over from the collection that had the name.
 fn settings_by_name(own: &Lifecycle, begins: bool, replaced: Option<Lifecycle>) -> Lifecycle {
     let mut settings = own.clone();
     if begins {

@@ -14,7 +14,7 @@ use crate::keys::PartitionId;
 /// A document that is claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Claim {
-    /// By the key of its `_id`, also of one that is not there yet.
+    /// By the key of its `_id`, also if it does not exist yet.
     Id(Vec<u8>),
     /// By its number, which only stored documents have.
     Item(PartitionId, ItemNumber),
@@ -41,18 +41,18 @@ struct Held {
 }
 
 impl Claims {
-    /// Whether nothing is claimed.
+    /// Returns whether nothing is claimed.
     pub(super) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Whether an open transaction has written the document.
+    /// Returns whether an open transaction has written the document.
     pub(super) fn holds(&self, claim: &Claim) -> bool {
         self.held.lock().by_document.contains_key(claim)
     }
 
-    /// Calls `ring` when the transaction that has written the document ends. Returns none, and calls nothing, if there is no such
-    /// transaction.
+    /// Calls `ring` when the transaction that has written the document ends. Returns `None`, and never calls it, if there is no
+    /// such transaction.
     pub(super) fn when_released(self: &Arc<Self>, claim: &Claim, ring: Callback) -> Option<ReleaseWait> {
         let mut held = self.held.lock();
         let holder = held.by_document.get(claim).copied()?;

@@ -16,9 +16,9 @@ use crate::types::limits::DOCUMENT_KEYS_BYTES_MAX;
 /// The keys that a document has in each index, extracted for one version of the list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DocumentKeys {
-    /// None if they are not extracted yet.
+    /// `None` if they are not extracted yet.
     version: Option<u64>,
-    /// Number of the index and what the document has in it, in the order of numbers.
+    /// The number of each index and the document's keys in it, in the order of numbers.
     by_index: Vec<(u32, Entries)>,
     /// The indexes that cannot hold the document; only for a stored one.
     unfit: Vec<u32>,
@@ -71,13 +71,13 @@ impl DocumentKeys {
         keys
     }
 
-    /// The numbers of the indexes that cannot hold a stored document.
+    /// Returns the numbers of the indexes that cannot hold a stored document.
     pub(crate) fn unfit(&self) -> &[u32] {
         &self.unfit
     }
 
     /// Extracts the keys of a document before its transaction, for all known indexes. Keys that cannot be extracted are left to
-    /// the transaction, which knows whether the index still exists.
+    /// the transaction, which reads whether the index still exists.
     pub(super) fn ahead(list: &IndexList, document: &RawDocument) -> DocumentKeys {
         DocumentKeys::extract(list, document, |_| true).unwrap_or_default()
     }
@@ -96,13 +96,13 @@ impl DocumentKeys {
         }
     }
 
-    /// The keys in one index.
+    /// Returns the keys in one index.
     pub(super) fn of(&self, index: u32) -> &[Vec<u8>] {
         let found = self.by_index.iter().find(|(number, _)| *number == index);
         found.map_or(&[], |(_, entries)| entries.keys.as_slice())
     }
 
-    /// The keys in `Index` of a document's entries in the indexes of which `is_in` is true.
+    /// Returns the keys in `Index` of a document's entries in the indexes of which `is_in` is true.
     pub(super) fn entries(
         &self,
         partition: PartitionId,
@@ -118,13 +118,13 @@ impl DocumentKeys {
         list.kept().filter(|index| is_in(index)).flat_map(of_index).collect()
     }
 
-    /// What the document has in each index.
+    /// Returns the document's keys in each index.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entries)> {
         self.by_index.iter().map(|(number, entries)| (*number, entries))
     }
 }
 
-/// The item of an index entry, and the bytes of its key between the prefix and the item's number.
+/// Returns the item of an index entry, and the bytes of its key between the prefix and the item's number.
 pub(crate) fn split_entry(prefix: usize, key: &Bytes) -> Option<(Bytes, ItemNumber)> {
     let end = key.len().checked_sub(8).filter(|end| *end >= prefix)?;
     let number = u64::from_be_bytes(*key[end..].first_chunk()?);

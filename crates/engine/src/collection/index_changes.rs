@@ -26,7 +26,7 @@ use crate::types::events;
 use crate::types::limits::INDEXES_MAX;
 
 impl Engine {
-    /// As [`create_indexes_with`](Engine::create_indexes_with), without consent.
+    /// Does what [`create_indexes_with`](Engine::create_indexes_with) does, without consent.
     pub fn create_indexes(&self, collection: &Arc<Collection>, specs: Vec<IndexSpec>) -> Result<Vec<u32>> {
         self.create_indexes_with(collection, specs, Consent::NotGiven)
     }
@@ -83,7 +83,7 @@ impl Engine {
         })
     }
 
-    /// As [`change_index_with`](Engine::change_index_with), without consent.
+    /// Does what [`change_index_with`](Engine::change_index_with) does, without consent.
     pub fn change_index(&self, collection: &Arc<Collection>, number: u32, spec: IndexSpec) -> Result<u32> {
         self.change_index_with(collection, number, spec, Consent::NotGiven)
     }
@@ -202,9 +202,9 @@ fn add(
     let state = if total == 0 || spec.is_collection_ttl() {
         IndexState::Ready
     } else {
-        // Its build will need the space. A caller that gets this error must not find the index, and its expiries, later on.
+        // Its build will need the space. After this error the index must not exist, or its rule would expire items later on.
         tx.require_free_space()?;
-        // Whatever is created from now on has a higher number.
+        // Every item created from now on has a higher number.
         let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
         IndexState::Building(Build::begin(until, total))
     };

@@ -2,13 +2,13 @@
 //!
 //! A collection is a container with one physical partition, whose items are found by `_id`, by number in the order of their
 //! creation, and through the indexes that users created. Header, queues, counters, feed, gate and purge are those of every
-//! container; this folder has what differs: the entries that lead to an item, and how it is written.
+//! container; this folder has the differences: the entries that lead to an item, and how it is written.
 //!
 //! Reads go through a [`Reading`]: one snapshot and one `now` over as many collections as a request names. Writes are
-//! functions ([`Engine::modify`](crate::Engine::modify)) that see the living item inside the store's transaction and decide what
-//! becomes of it, so there is nothing to retry and no window in which it could expire between the read and the write.
+//! functions ([`Engine::modify`](crate::Engine::modify)) that see the living item inside the store's transaction and decide how
+//! to change it, so there is nothing to retry and no window in which it could expire between the read and the write.
 //!
-//! This folder knows no filters, updates or commands: those belong to the front end, which passes functions and documents.
+//! This folder has no filters, updates or commands: those belong to the front end, which passes functions and documents.
 
 mod build;
 mod catalog;

@@ -1,7 +1,7 @@
 //! Reading collections: one snapshot and one `now` over as many of them as a request names (T16).
 //!
-//! Every item from a reading has passed the gate. Each request opens its own reading, so that it does not see what has expired
-//! since the last one.
+//! Every item from a reading has passed the gate. Each request opens its own reading, so that it does not see items that have
+//! expired since the last one.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ pub struct Hit {
 pub struct Reading<'a> {
     source: Source<'a>,
     gates: Vec<Gate>,
-    /// For each gate the indexes, once they were asked for.
+    /// For each gate the indexes, once they were read.
     indexes: Vec<OnceLock<Arc<IndexList>>>,
     now: Time,
     sequence: u64,
@@ -50,7 +50,7 @@ pub type Aside = fn(&mut dyn FnMut());
 /// The number of entries that may be examined before the work counts as long. Many of them may have expired.
 const FEW_ENTRIES: usize = 256;
 
-/// The living items and entries that a reading has examined: what it is charged for.
+/// The living items and entries that a reading has examined; they are charged.
 #[derive(Default)]
 struct Touched {
     entries: AtomicU64,
@@ -65,7 +65,7 @@ impl Touched {
     }
 }
 
-/// What is read: the store at a snapshot, or the draft of a transaction.
+/// The state that is read: the store at a snapshot, or the draft of a transaction.
 enum Source<'a> {
     Snapshot(Arc<dyn Snapshot>),
     Draft(&'a Workspace),
@@ -89,7 +89,7 @@ impl Engine {
 }
 
 impl<'a> Reading<'a> {
-    /// Opens collections in the draft of a transaction, by the rules that it has.
+    /// Opens collections in the draft of a transaction, under the draft's rules.
     pub(super) fn of_draft(
         workspace: &'a Workspace,
         collections: &[&Arc<Collection>],
@@ -105,7 +105,7 @@ impl<'a> Reading<'a> {
         Reading { source, gates, indexes, now, sequence, touched: Touched::default(), aside: |work| work() }
     }
 
-    /// The same, with long work run by `aside`.
+    /// Returns the same reading, with long work run by `aside`.
     #[must_use]
     pub fn stepping_aside(self, aside: Aside) -> Reading<'a> {
         Reading { aside, ..self }
@@ -149,17 +149,17 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The time of the reading.
+    /// Returns the time of the reading.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The last commit that is surely in it.
+    /// Returns the last commit that is certainly in it.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// What it has examined so far; expired items are not counted (T21).
+    /// Returns the items and entries examined so far; expired items are not counted (T21).
     pub fn metrics(&self) -> QueryMetrics {
         QueryMetrics {
             index_entries: self.touched.entries.load(Ordering::Relaxed),
@@ -175,7 +175,7 @@ impl<'a> Reading<'a> {
         found
     }
 
-    /// The living item of that `_id`.
+    /// Returns the living item of that `_id`.
     pub fn by_id(&self, collection: &Collection, id: ValueRef<'_>) -> Result<Option<Found>> {
         let gate = self.gate(collection)?;
         let found = gate.by_id_key(self.reader(), &collection.id_key(id))?;
@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
         Ok(found.living().map(|record| self.loaded(record)))
     }
 
-    /// The next living items in the order of their creation, or against it: up to so many, or until so many bytes are
+    /// Returns the next living items in the order of their creation, or against it: up to so many, or until so many bytes are
     /// reached. None only if there are no more.
     pub fn natural(
         &self,
@@ -210,8 +210,8 @@ impl<'a> Reading<'a> {
         Ok(all)
     }
 
-    /// The next living items in the order of their last writes, behind a sequence: up to so many, or until so many bytes are
-    /// reached. None only if there are no more.
+    /// Returns the next living items in the order of their last writes, behind a sequence: up to so many, or until so many bytes
+    /// are reached. None only if there are no more.
     pub fn changes(
         &self,
         collection: &Collection,
@@ -237,12 +237,12 @@ impl<'a> Reading<'a> {
         Ok(all)
     }
 
-    /// The sequence after which [`changes`](Reading::changes) returns what comes after this reading.
+    /// Returns the sequence after which [`changes`](Reading::changes) returns what comes after this reading.
     pub fn last_change(&self) -> Sequence {
         events::last_of_commit(self.sequence)
     }
 
-    /// The indexes as they are at the reading's snapshot: only these may be read through here.
+    /// Returns the indexes as they are at the reading's snapshot: only these may be read through here.
     pub fn indexes(&self, collection: &Collection) -> Result<Arc<IndexList>> {
         let known = &self.indexes[self.place(collection)?];
         if let Some(known) = known.get() {
@@ -252,9 +252,9 @@ impl<'a> Reading<'a> {
         Ok(Arc::clone(known.get_or_init(|| list)))
     }
 
-    /// The next living entries of an index between two keys, the first one included and the last one not, behind one of them
-    /// in a direction: up to so many. An empty `upper` is the end of the index. None only if there are no more. The index
-    /// must be one of [`indexes`](Reading::indexes) that is searchable.
+    /// Returns the next living entries of an index between two keys, the first one included and the last one not, behind one of
+    /// them in a direction: up to so many. An empty `upper` is the end of the index. None only if there are no more. The index must
+    /// be one of [`indexes`](Reading::indexes) that is searchable.
     pub fn index(
         &self,
         collection: &Collection,
@@ -270,8 +270,8 @@ impl<'a> Reading<'a> {
         Ok(hits.into_iter().map(|(hit, _)| hit).collect())
     }
 
-    /// The same for a reader that needs the items, too. An entry on `_id` does not show whether its item is living, so the item has
-    /// to be read: then it comes with the entry and need not be looked up again.
+    /// Returns the same entries for a reader that needs the items, too. An entry on `_id` does not show whether its item is living,
+    /// so the item has to be read: it is returned with the entry and need not be looked up again.
     pub fn index_with_items(
         &self,
         collection: &Collection,
@@ -289,7 +289,7 @@ impl<'a> Reading<'a> {
         self.hits(collection, number, (span, after), direction, max_hits, load)
     }
 
-    /// Living entries, with the result of `look` for the items that have to be read.
+    /// Returns living entries, with the result of `look` for the items that have to be read.
     fn hits<T>(
         &self,
         collection: &Collection,
@@ -320,7 +320,7 @@ impl<'a> Reading<'a> {
         Ok(hits)
     }
 
-    /// Living items and expired ones that are not purged, of a collection (T18).
+    /// Returns the figures of living items and of expired ones that are not purged, of a collection (T18).
     pub fn usage(&self, collection: &Collection) -> Result<Usage> {
         self.gate(collection)?.usage(self.reader())
     }
@@ -336,7 +336,7 @@ impl<'a> Reading<'a> {
         Ok(&self.gates[self.place(collection)?])
     }
 
-    /// The position of the collection among those that are read.
+    /// Returns the position of the collection among those that are read.
     fn place(&self, collection: &Collection) -> Result<usize> {
         let id = collection.partition.id;
         let place = self.gates.iter().position(|gate| gate.partition == id);
@@ -350,7 +350,7 @@ fn enough(is_enough: bool) -> ControlFlow<()> {
     if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Where the entries of an index are: those on `_id` in `Id`, where the item's number is the value, all others in `Index`.
+/// The keyspace and prefix of an index's entries: those on `_id` are in `Id`, with the item's number as value, all others in `Index`.
 struct EntryRange {
     keyspace: Keyspace,
     prefix: Vec<u8>,
@@ -365,7 +365,7 @@ impl EntryRange {
         }
     }
 
-    /// The entries of a span behind one of them in a direction.
+    /// Returns the entries of a span behind one of them in a direction.
     fn range(&self, (lower, upper): (&[u8], &[u8]), after: Option<&Hit>, direction: Direction) -> KeyRange {
         let at = |key: &[u8]| [&self.prefix, key].concat();
         let mut range = KeyRange::prefix(self.prefix.clone());
@@ -387,7 +387,7 @@ impl EntryRange {
         }
     }
 
-    /// An entry, and its mark, if it has one.
+    /// Returns an entry, and its mark, if it has one.
     fn read(&self, (key, value): (Bytes, Bytes)) -> Result<(Hit, Option<Mark>)> {
         let at = self.prefix.len();
         if self.keyspace == Keyspace::Id {

@@ -1,20 +1,21 @@
-//! Receipts: what sessions have done already, so that a client that lost the answer may ask again and nothing is done twice.
+//! Receipts of the statements that sessions have run, so that a client that lost an answer may repeat a statement and it does not
+//! run twice.
 //!
-//! A session counts its writes. The receipt of a statement is kept in the same commit as what it did; the session's next
-//! number makes those of the one before useless. Nearly every write has one statement and a short answer, so those lie in the
-//! session's own record, which is rewritten anyway: one entry for each write.
+//! A session numbers its writes. The receipt of a statement is written in the same commit as its changes; it is needed until the
+//! session's next write. Nearly every write has one statement and a short answer, so these receipts are in the session's own
+//! record, which is rewritten anyway: one entry for each write.
 //!
 //! ```text
 //! receipt keyspace
 //!   10 length u8, session                                    number i64, last use u64 (minutes), spilled u8,
 //!                                                            then for each receipt: statement i32, answer
-//!   20 length u8, session, number i64, statement i32         answer, where the record has no room (it says spilled)
-//!   30 last use u64 (minutes), session                       empty: the order in which sessions are forgotten
+//!   20 length u8, session, number i64, statement i32         answer that does not fit into the record (its flag spilled is set)
+//!   30 last use u64 (minutes), session                       empty: the order in which sessions are removed
 //!   answer: 00, or 01 length u32 BSON
 //! ```
 //!
-//! Sessions are forgotten half an hour after their last use, as clients are told. They live on real time: a test clock that
-//! is moved by a year does not make a client's repetition a new write (T29).
+//! Sessions are removed half an hour after their last use, the timeout that clients get. This counts real time: a test clock that
+//! is advanced by a year does not make a client's repetition a new write (T29).
 
 use bson::RawDocument;
 use bytes::Bytes;
@@ -28,10 +29,10 @@ const SESSION: u8 = 0x10;
 const SPILLED: u8 = 0x20;
 const LAST_USE: u8 = 0x30;
 
-/// How long a session is remembered, and how fine that is counted.
+/// How long a session is kept, and the precision of its last use.
 const REMEMBERED_MINUTES: u64 = 30;
 const MINUTE_MS: u64 = 60_000;
-/// Useless receipts that one write clears away.
+/// The most obsolete receipts that one write removes.
 const CLEARED_MAX: usize = 128;
 
 /// One statement of a session that must not run twice.
@@ -56,7 +57,7 @@ pub struct Receipts {
     pub statements: Vec<i32>,
 }
 
-/// What a statement was answered with.
+/// The answer of a statement.
 type Answer = Option<RawDocument>;
 
 /// The receipts of one session within a transaction.
@@ -71,7 +72,7 @@ pub(super) struct Ledger {
 }
 
 impl Engine {
-    /// Whether a statement has run and its receipt is kept.
+    /// Returns whether a statement has run and its receipt is kept.
     pub fn is_recorded(&self, receipt: &Receipt) -> Result<bool> {
         let snapshot = self.store.snapshot()?;
         let Some(bytes) = snapshot.get(Keyspace::Receipt, &session_key(&receipt.session))? else {
@@ -106,7 +107,7 @@ impl Ledger {
         Ok(Ledger { last_use: known.last_use, spilled, ..fresh })
     }
 
-    /// What a statement was answered with, if it has run.
+    /// Returns the answer of a statement, if it has run.
     pub(super) fn recorded(&self, reader: &dyn Read, statement: i32) -> Result<Option<Answer>> {
         if let Some((_, answer)) = self.inline.iter().find(|(known, _)| *known == statement) {
             return Ok(Some(answer.clone()));
@@ -122,7 +123,7 @@ impl Ledger {
         answer.map(Some).ok_or_else(|| Error::Corrupt("a receipt".into()))
     }
 
-    /// Keeps the receipt of a statement that has run.
+    /// Records the receipt of a statement that has run.
     pub(super) fn record(&mut self, tx: &mut Transaction<'_>, statement: i32, answer: Answer) {
         self.changed = true;
         let size = |answer: &Answer| 9 + answer.as_ref().map_or(0, |answer| answer.as_bytes().len());
@@ -137,7 +138,7 @@ impl Ledger {
         tx.put(Keyspace::Receipt, self.spilled_key(statement), value);
     }
 
-    /// Writes the session's record, if something was recorded. Returns when the session may be forgotten, in the store's
+    /// Writes the session's record, if a receipt was recorded. Returns when the session may be removed, in the store's
     /// time, if that has changed.
     pub(super) fn close(self, tx: &mut Transaction<'_>) -> Option<Time> {
         if !self.changed {
@@ -207,7 +208,7 @@ fn put_answer(out: &mut Vec<u8>, answer: &Answer) {
     }
 }
 
-/// Reads an answer and leaves what follows it.
+/// Takes an answer from the front of the bytes.
 fn take_answer(bytes: &mut Bytes) -> Option<Answer> {
     match bytes.first()? {
         0 => {
@@ -237,12 +238,12 @@ fn last_use_key(minute: u64, session: &[u8]) -> Vec<u8> {
     [&[LAST_USE], &minute.to_be_bytes()[..], session].concat()
 }
 
-/// When a session that was last used in a minute may be forgotten: milliseconds of real time.
+/// Returns when a session that was last used in a minute may be removed: milliseconds of real time.
 fn forgotten_at(minute: u64) -> u64 {
     (minute.saturating_add(REMEMBERED_MINUTES + 1)).saturating_mul(MINUTE_MS)
 }
 
-/// Removes receipts that lie in entries of their own, of whatever number; says how many.
+/// Removes a session's receipts that have entries of their own; returns how many.
 fn clear_spilled(tx: &mut Transaction<'_>, session: &[u8], limit: usize) -> Result<usize> {
     let range = KeyRange::prefix(named(SPILLED, session));
     let scan = tx.scan(Keyspace::Receipt, range, Direction::Forward).take(limit);
@@ -254,12 +255,12 @@ fn clear_spilled(tx: &mut Transaction<'_>, session: &[u8], limit: usize) -> Resu
     Ok(count)
 }
 
-/// What the integrity check makes of an entry.
+/// The result of the integrity check of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReceiptEntry {
-    /// It reads, and belongs to a session.
+    /// It can be read, and belongs to a session.
     Whole,
-    /// A session without this note of its last use.
+    /// A session whose entry for its last use, with this key, is missing.
     Unremembered(Vec<u8>),
     /// It belongs to no session.
     Stray,
@@ -267,7 +268,7 @@ pub(crate) enum ReceiptEntry {
     Damaged,
 }
 
-/// Looks at an entry of a session.
+/// Checks an entry of a session.
 pub(crate) fn read_receipt(reader: &dyn Read, key: &[u8], value: &Bytes) -> Result<ReceiptEntry> {
     let name = |rest: &[u8]| {
         let (length, rest) = rest.split_first()?;
@@ -311,7 +312,7 @@ pub(crate) fn read_receipt(reader: &dyn Read, key: &[u8], value: &Bytes) -> Resu
     })
 }
 
-/// What a step of forgetting did.
+/// The result of a step that removes sessions.
 pub(crate) struct Forgotten {
     /// Entries removed.
     pub(crate) entries: u64,
@@ -320,7 +321,7 @@ pub(crate) struct Forgotten {
 }
 
 impl Engine {
-    /// Forgets sessions that were not used for half an hour: at most about `limit` entries.
+    /// Removes sessions that were not used for half an hour: at most about `limit` entries.
     pub(crate) fn forget_sessions(&self, limit: usize) -> Result<Forgotten> {
         let clock = self.store.clock_status()?;
         let real_now = clock.now.millis().saturating_sub(clock.advanced_ms);
@@ -357,7 +358,7 @@ fn forget(tx: &mut Transaction<'_>, limit: usize) -> Result<u64> {
     Ok(removed as u64)
 }
 
-/// The session whose last use is longest ago.
+/// Returns the session whose last use is longest ago.
 fn first_to_forget(reader: &dyn Read) -> Result<Option<(u64, Vec<u8>)>> {
     let range = KeyRange::prefix(vec![LAST_USE]);
     let Some(entry) = reader.scan(Keyspace::Receipt, range, Direction::Forward).next() else {

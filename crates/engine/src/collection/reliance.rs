@@ -1,10 +1,10 @@
-//! What a transaction relies on besides the items that it writes: the items that it has read.
+//! The items that a transaction has read and relies on, besides those that it writes.
 //!
-//! If one of them expires before the commit, what was written because of it must not be committed (T16): the transaction
+//! If one of them expires before the commit, writes that depend on it must not be committed (T16): the transaction
 //! conflicts. A change or deletion of such an item by another writer is no conflict, as usual under snapshot isolation.
 //!
-//! Not every item is remembered, as there may be millions: for each partition it is enough to know by which rules its items
-//! were judged and when the first of them expires. Other rules at the commit are a conflict too, because then it is unknown
+//! There may be millions of items, so they are not stored one by one: for each partition it is enough to store the rules by
+//! which its items were judged and when the first of them expires. Other rules at the commit are a conflict too, because then it is unknown
 //! which of the items they have expired.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(super) struct Reliance {
     partitions: Mutex<BTreeMap<PartitionId, Relied>>,
 }
 
-/// Those of one partition.
+/// The items read in one partition.
 #[derive(Debug)]
 struct Relied {
     namespace: String,
@@ -48,7 +48,7 @@ impl Reliance {
         relied.expiry = relied.expiry.into_iter().chain(expiry).min();
     }
 
-    /// The partition of the items.
+    /// Returns the partitions of the items.
     pub(super) fn partitions(&self) -> Vec<PartitionId> {
         self.partitions.lock().keys().copied().collect()
     }

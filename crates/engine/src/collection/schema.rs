@@ -45,7 +45,7 @@ impl CollectionContext {
 }
 
 impl CollectionSchema {
-    /// A collection as a reader has it.
+    /// Opens a collection for a reader.
     pub(crate) fn open(reader: &dyn Read, collection: &Arc<Collection>) -> Result<CollectionSchema> {
         let source =
             CollectionSource { collection: Arc::clone(collection), indexes: collection.indexes_at(reader)? };
@@ -56,12 +56,12 @@ impl CollectionSchema {
         &self.source.collection
     }
 
-    /// Its indexes as the transaction or snapshot has them.
+    /// Returns its indexes as of the transaction or snapshot.
     pub(crate) fn list(&self) -> &Arc<IndexList> {
         &self.source.indexes
     }
 
-    /// The documents that have a key in an index, expired ones included.
+    /// Returns the documents that have a key in an index, expired ones included.
     fn holders(&self, tx: &Transaction<'_>, index: &CollectionIndex, key: &[u8]) -> Result<Vec<ItemNumber>> {
         let prefix = keys::entries(self.partition().id, index.number, key);
         let length = prefix.len();
@@ -75,7 +75,7 @@ impl CollectionSchema {
         scan.map(holder).collect()
     }
 
-    /// Refuses a document that is brought into a unique index whose keys living ones have.
+    /// Refuses to add a document to a unique index if living documents have its keys.
     pub(super) fn check_unique(
         &self,
         tx: &Transaction<'_>,
@@ -102,7 +102,8 @@ impl CollectionSchema {
         Ok(())
     }
 
-    /// All entries of a version in the indexes of which `is_in` is true; a charge counts `charged` if those are others.
+    /// Returns all entries of a version in the indexes of which `is_in` is true; a charge counts `charged` if those are
+    /// others.
     pub(super) fn footprint_in(
         &self,
         mut traces: Traces,
@@ -117,8 +118,8 @@ impl CollectionSchema {
         Footprint { traces, index: IndexFootprint::of_document(partition, places, entries, charged) }
     }
 
-    /// The keys that a charge counts, if those are others than an item's entries: those in every index that there is, also in
-    /// one whose build has not come to the item.
+    /// Returns the keys that a charge counts, if those are others than an item's entries: those in every index that there is,
+    /// also in one whose build has not come to the item.
     fn charged_apart(&self, record: &BsonRecord) -> Option<Vec<Vec<u8>>> {
         let list = self.list();
         if list.kept().all(|index| index.has(record.number)) {
@@ -140,7 +141,7 @@ impl CollectionSchema {
         }
     }
 
-    /// Adds what was noted to a list.
+    /// Adds the noted changes to a list.
     pub(super) fn add_traits(&self, list: &mut IndexList) {
         let noted = self.noted.take();
         for index in &mut list.indexes {
@@ -264,7 +265,7 @@ pub(super) fn id_of(body: &RawDocument) -> ValueRef<'_> {
     body.get("_id").unwrap_or(ValueRef::Null)
 }
 
-/// The error about a key of a unique index that a living document has.
+/// Returns the error about a key of a unique index that a living document has.
 fn duplicate(index: &CollectionIndex, key: &[u8], document: &RawDocument) -> Result<Error> {
     let value = index.spec.key_value(document.view(), key, &Context::at(0))?;
     Ok(Error::DuplicateKey {

@@ -1,4 +1,4 @@
-//! What only the store can tell: that nothing is left of items that are gone.
+//! Tests that read the store itself: no entry is left of removed items.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// What lies in the store for a collection, but where the purge stands.
+    /// Returns a collection's entries in the store, except the purge's cursors.
     fn left(&self, collection: &Collection) -> Vec<(Keyspace, Vec<u8>)> {
         let snapshot = self.store.snapshot().expect("a snapshot");
         let mut left = Vec::new();
@@ -107,7 +107,7 @@ fn t22_the_purge_leaves_no_entry_behind() {
     assert_eq!(world.left(&collection), []);
 }
 
-/// T15: what an index could not hold does not stop its build once it has expired, and is purged like everything else.
+/// T15: an expired document that an index cannot hold does not stop the index's build, and is purged like any other.
 #[test]
 fn t15_an_index_build_ignores_an_expired_document_that_it_could_not_hold() {
     let array = || vec![Value::Int32(1), Value::Int32(2)];
@@ -142,7 +142,7 @@ fn t15_an_index_build_ignores_an_expired_document_that_it_could_not_hold() {
     }
 }
 
-/// Only what has expired may be without an entry: a living document that does not fit is damage.
+/// Only an expired document may be without an entry: a living one that the index cannot hold is damage.
 #[test]
 fn a_check_tells_of_a_document_that_an_index_cannot_hold() {
     let array = || vec![Value::Int32(1), Value::Int32(2)];

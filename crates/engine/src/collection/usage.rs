@@ -1,8 +1,8 @@
-//! How much the indexes of a collection hold.
+//! The sizes of a collection's indexes.
 //!
-//! There is no counter for it: one more entry for each index with every write would cost more than the figure is worth. It is
-//! computed from living items, so that it does not reveal whether the purge has run: exactly for a small collection, and as an
-//! estimate from the oldest and the newest items for a large one.
+//! There is no counter for them: one more entry for each index with every write would cost more than the figures are worth. They
+//! are computed from living items, so that they do not reveal whether the purge has run: exactly for a small collection, and as
+//! an estimate from the oldest and the newest items for a large one.
 
 use mql::Context;
 use storage::Direction;
@@ -14,10 +14,10 @@ use crate::types::limits::INDEX_USAGE_ITEMS;
 
 /// The most bytes that are read for the figures.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What an entry has beside its key: the index, the item, and a mark.
+/// The bytes of an entry besides its key: the index, the item, and a mark.
 const ENTRY_BYTES: u64 = 4 + 8 + 9;
 
-/// What an index holds of living items.
+/// The size of an index, by living items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexUsage {
     /// The number of the index.
@@ -37,7 +37,7 @@ impl Reading<'_> {
         list.iter().map(|index| usage(collection, index, &sample, living)).collect()
     }
 
-    /// Returns all items if they are few, else the oldest and the newest.
+    /// Returns all items if they are few, otherwise the oldest and the newest.
     fn sample(&self, collection: &Collection, living: u64) -> Result<Vec<Found>> {
         let walk = |direction, items, bytes| self.natural(collection, None, direction, items, bytes);
         if living <= INDEX_USAGE_ITEMS as u64 {

@@ -62,11 +62,11 @@ struct Touched {
 
 /// The writes of a workspace to one item.
 struct Pending {
-    /// The version that the snapshot has; none if the item is new.
+    /// The version that the snapshot has; `None` if the item is new.
     base: Option<Sequence>,
-    /// What it becomes; none if it is deleted.
+    /// The new document; `None` if the item is deleted.
     next: Option<RawDocument>,
-    /// How, if it was there: as a whole if it was replaced as a whole once.
+    /// How an existing item is changed: as a whole if any of the writes replaced it as a whole.
     manner: Manner,
 }
 
@@ -91,9 +91,9 @@ impl Engine {
         Ok(Workspace { draft, now: clock.now, sequence, touched, reliance, claimant })
     }
 
-    /// Commits a workspace, all or nothing. [`Error::Conflict`] if something that it relies on was changed, deleted or has expired
-    /// since it began. With a receipt, a commit that was already made succeeds again. Returns the position of the commit in the
-    /// feeds of all versions, if it has written anything now.
+    /// Commits a workspace, all or nothing. Fails with [`Error::Conflict`] if an item that it relies on was changed, deleted or has
+    /// expired since it began. With a receipt, a commit that was already made succeeds again. Returns the position of the commit in
+    /// the feeds of all versions, if this call has written anything.
     pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<Option<Position>>> {
         let Outcome { touched, reliance, claimant } = match workspace.outcome() {
             Ok(outcome) => outcome,
@@ -130,19 +130,19 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether open transactions have written anything at all. Cheap.
+    /// Returns whether open transactions have written anything at all. Cheap.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
     }
 
-    /// Whether an open transaction has written the target.
+    /// Returns whether an open transaction has written the target.
     pub fn is_claimed(&self, collection: &Collection, target: &Target) -> bool {
         self.claims.holds(&claim_of(collection, target))
     }
 
     /// Calls `ring` when the open transaction that has written the target ends, with a commit or without, unless the result is
-    /// dropped before. Returns none, and calls nothing, if there is no such transaction. A transaction may come between this
-    /// call and a write: then the write wins, and the transaction conflicts.
+    /// dropped before. Returns `None`, and never calls it, if there is no such transaction. A transaction may write the target
+    /// between this call and the caller's write: then the caller's write wins, and the transaction conflicts.
     pub fn when_released(
         &self,
         collection: &Collection,
@@ -162,17 +162,17 @@ fn claim_of(collection: &Collection, target: &Target) -> Claim {
 }
 
 impl Workspace {
-    /// The time of the transaction.
+    /// Returns the time of the transaction.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Whether it has written anything.
+    /// Returns whether it has written anything.
     pub fn has_written(&self) -> bool {
         self.touched.values().any(|touched| !touched.items.is_empty())
     }
 
-    /// The collections that it has written to.
+    /// Returns the collections that it has written to.
     pub fn written(&self) -> impl Iterator<Item = &Arc<Collection>> {
         self.touched.values().filter(|touched| !touched.items.is_empty()).map(|touched| &touched.collection)
     }
@@ -189,7 +189,7 @@ impl Workspace {
         &self.draft
     }
 
-    /// The gate to a collection as the transaction sees it.
+    /// Returns the gate to a collection as the transaction sees it.
     pub(super) fn gate(&self, collection: &Collection) -> Result<Gate> {
         let partition = collection.partition.id;
         let policy = Arc::new(load_policy(&self.draft, partition)?);
@@ -210,7 +210,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// As [`Engine::modify`], within the transaction.
+    /// Does what [`Engine::modify`] does, within the transaction.
     pub fn modify(
         &mut self,
         collection: &Arc<Collection>,
@@ -300,7 +300,7 @@ impl Workspace {
     }
 
     /// Returns its result. A document that had expired when it was written, and whose id or key another one has taken since, is not
-    /// in the draft any more. A transaction that writes nothing relies on nothing.
+    /// in the draft any more. A transaction without writes cannot conflict.
     fn outcome(mut self) -> Result<Outcome> {
         if !self.has_written() {
             self.reliance = Reliance::default();
@@ -316,7 +316,7 @@ impl Workspace {
         Ok(Outcome { touched: self.touched, reliance: self.reliance, claimant: self.claimant })
     }
 
-    /// How many bytes it holds, roughly: each document is in the draft and among what the commit writes.
+    /// Returns how many bytes it holds, roughly: each document is in the draft and among what the commit writes.
     pub fn bytes(&self) -> usize {
         self.draft.bytes().saturating_mul(2)
     }
@@ -386,7 +386,7 @@ fn replay_items(
     Ok(())
 }
 
-/// The item that a workspace has changed, if it is what it was.
+/// Returns the item that a workspace has changed, if it is still at the version of the snapshot.
 fn unchanged(
     tx: &Transaction<'_>,
     context: &CollectionContext,

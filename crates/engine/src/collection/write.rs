@@ -1,7 +1,7 @@
 //! Writing documents of a collection.
 //!
-//! A write is a function that runs inside the store's transaction: it gets the living document and decides what becomes of it
-//! ([`Decision`]). The decision is then carried out as in containers: see [`write::context`](crate::write::context).
+//! A write is a function that runs inside the store's transaction: it gets the living document and decides how to change it
+//! ([`Decision`]). [`write::context`](crate::write::context) then carries out the decision, as for containers.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub enum Target {
     Number(ItemNumber),
 }
 
-/// What becomes of an item.
+/// What a write does to an item.
 #[derive(Debug, Clone)]
 pub enum Decision {
     /// Nothing: this is not a write (T9).
@@ -45,7 +45,7 @@ pub enum Decision {
     Insert(RawDocument),
     /// Another document with the same `_id`. An identical one is not a write (T9).
     Replace(RawDocument),
-    /// The same, for a client that requested a change of parts of it: feeds distinguish the two.
+    /// Does the same as `Replace`, for a client that requested a change of parts of it: feeds distinguish the two.
     Update(RawDocument),
     /// It is deleted.
     Delete,
@@ -54,7 +54,7 @@ pub enum Decision {
 /// The decision of a function about an item.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// What becomes of the item.
+    /// What the write does to the item.
     pub decision: Decision,
     /// The answer to a repetition of the same statement.
     pub answer: Option<RawDocument>,
@@ -95,7 +95,7 @@ pub struct Inserted {
 }
 
 impl Modified {
-    /// Whether something was written.
+    /// Returns whether something was written.
     pub fn is_write(&self) -> bool {
         let version = |found: &Option<Found>| found.as_ref().map(|found| found.sequence);
         version(&self.before) != version(&self.after)
@@ -162,7 +162,7 @@ impl Engine {
             let (outcomes, receipts, budget) = (Arc::clone(&outcomes), receipts.clone(), budget.clone());
             let chunk: Vec<_> = chunk.into_iter().map(|document| draft(&list, document)).collect();
             let is_last = chunks.peek().is_none();
-            // Jobs run and become durable in the order of submission, so the last one answers for all. One that fails leaves
+            // Jobs run and become durable in the order of submission, so the last ticket stands for all. One that fails leaves
             // its error to those behind it, which then do nothing.
             ticket = transact(&*self.store, lane(&collection), move |tx| {
                 let mut told = outcomes.lock();
@@ -188,7 +188,7 @@ impl Engine {
     }
 }
 
-/// The position after the last write of a transaction in the feeds of all versions.
+/// Returns the position after the last write of a transaction in the feeds of all versions.
 pub(super) fn position(tx: &Transaction<'_>) -> Position {
     Position::of_change(tx.trusted_time(), events::last_of_commit(tx.last_sequence()))
 }
@@ -241,8 +241,8 @@ pub(super) fn draft(list: &IndexList, document: RawDocument) -> Result<DocumentD
 }
 
 impl CollectionContext {
-    /// Opens a collection inside the draft of a transaction: what is done there is not kept in the feed or in the deletion
-    /// record, nor is a document that arrives expired removed or moved aside, before the transaction is replayed.
+    /// Opens a collection inside the draft of a transaction. Before the transaction is replayed, its writes are recorded neither in
+    /// the feed nor in the deletion record, and a document that arrives expired is neither removed nor moved aside.
     pub(super) fn open_draft(
         tx: &Transaction<'_>,
         collection: &Arc<Collection>,
@@ -287,7 +287,7 @@ impl CollectionContext {
         Ok(Modified { before, after, answer, repeated: false, manner, charge, position: None })
     }
 
-    /// Inserts documents and reports on each, behind what `outcomes` has already. Returns when the receipts are due to be cleared.
+    /// Inserts documents and appends the outcome of each to `outcomes`. Returns when the receipts are due to be removed.
     fn insert_chunk(
         &self,
         tx: &mut Transaction<'_>,
@@ -331,7 +331,7 @@ impl CollectionContext {
         Ok(ledger.and_then(|ledger| ledger.close(tx)))
     }
 
-    /// The living item that a target names.
+    /// Returns the living item that a target names.
     pub(super) fn find(&self, tx: &Transaction<'_>, target: &Target) -> Result<Option<BsonRecord>> {
         let found = match target {
             Target::Id(id) => self.gate.by_id_key(tx, &self.schema.collection().id_key(id.view()))?,
@@ -341,7 +341,7 @@ impl CollectionContext {
     }
 }
 
-/// The charge for reading an item and keeping it.
+/// Returns the charge for reading an item and keeping it.
 fn looked_at(kept: Option<&BsonRecord>) -> Charge {
     kept.map_or(Charge::default(), |kept| Charge::read(kept.size()))
 }

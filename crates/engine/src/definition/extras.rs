@@ -82,7 +82,7 @@ fn geospatial(value: &Value) -> Result<Value> {
     Ok(Value::Object([("type", kind)].into_iter().collect()))
 }
 
-/// An empty path removes an earlier one.
+/// Checks a path. An empty one removes an earlier one.
 fn check_path(value: &Value) -> Result<()> {
     let path = text(value, "ttlPropertyPath")?;
     match path {

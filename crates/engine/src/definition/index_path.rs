@@ -81,7 +81,7 @@ impl IndexPath {
         Self::parse(crate::types::definition_error::text(value, "path")?)
     }
 
-    /// `/*`, the whole item.
+    /// Returns `/*`, the whole item.
     pub fn root() -> Self {
         Self { text: "/*".to_owned(), steps: Vec::new(), reach: Reach::Subtree }
     }

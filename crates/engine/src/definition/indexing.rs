@@ -49,9 +49,9 @@ pub struct IndexingPolicy {
     pub mode: IndexingMode,
     /// Whether items are indexed without a request for each.
     pub automatic: bool,
-    /// What is indexed.
+    /// The indexed paths.
     pub included: Vec<IndexPath>,
-    /// What is not.
+    /// The paths that are not indexed.
     pub excluded: Vec<IndexPath>,
     /// Indexes over several paths at once.
     pub composites: Vec<Vec<CompositePath>>,

@@ -1,11 +1,11 @@
 //! The definition of a container: partition key, indexing, unique keys, time to live.
 //!
 //! [`ContainerDefinition::from_value`] is the only constructor. It takes the JSON that clients send and either
-//! returns a definition that is complete and consistent, or says which property is wrong. Reading
+//! returns a complete and consistent definition, or an error that names the wrong property. Reading
 //! [`ContainerDefinition::to_value`] again gives the same definition, which is also how definitions are stored.
 //!
-//! Clients are newer than servers: a property of the container that is not known here is stored and returned. One whose
-//! name is known in other letter case is refused, as `defaultTTL`, which would otherwise turn nothing on.
+//! Clients may be newer than the server: an unknown property of the container is stored and returned. A name that differs from
+//! a known one in letter case only is refused, such as `defaultTTL`, which would otherwise have no effect.
 
 mod dialect;
 mod extras;
@@ -38,7 +38,7 @@ const OWN: [&str; 5] = ["id", "partitionKey", "indexingPolicy", "defaultTtl", "u
 const DROPPED: [&str; 10] =
     ["_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "statistics"];
 
-/// Properties of the service that would be wrong to store without doing what they ask for.
+/// Properties of the service that would be wrong to store without their effect.
 const NOT_SUPPORTED: [&str; 2] = ["globalSecondaryIndexDefinition", "materializedViewDefinition"];
 
 const CHANGE_FEED_POLICY: &str = "changeFeedPolicy";
@@ -154,7 +154,7 @@ impl ContainerDefinition {
                 self.rest.push((name.to_owned(), kept.clone()));
             }
         }
-        // What is not known comes last.
+        // Unknown properties come last.
         let position = |name: &String| extras::NAMES.iter().position(|known| known == name);
         self.rest.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
     }
@@ -164,7 +164,7 @@ impl ContainerDefinition {
     }
 }
 
-/// Refuses what no new container may have. Stored definitions are not checked, so that older containers open.
+/// Checks the rules for new containers. Stored definitions are not checked, so that older containers open.
 pub fn check_new(definition: &ContainerDefinition) -> Result<()> {
     definition.partition_key.check_new_paths().map_err(|error| invalid(error.to_string()))?;
     extras::check_encryption_keys(definition.rest(extras::ENCRYPTION_POLICY))?;

@@ -1,6 +1,6 @@
 //! Vectors and full text: `vectorEmbeddingPolicy`, `fullTextPolicy`, and the indexes over them.
 //!
-//! No search runs here. The policies are stored and returned, and what the service refuses is refused, in its own
+//! This module runs no search. The policies are stored and returned, and refused where the service refuses them, in its
 //! wording where clients depend on it.
 
 use document::{Object, Path, Value};

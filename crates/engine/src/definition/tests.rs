@@ -188,7 +188,7 @@ fn a_plane_has_an_extent_and_the_earth_has_none() {
             reason => assert!(checked.is_err_and(|error| error.contains(reason)), "{surface} {extent}"),
         }
     }
-    // A container from before this was checked may change anything else, and what is wrong only into something valid.
+    // A container from before this check may change anything else, and its invalid index only into a valid one.
     let old = spatial("Geometry", "");
     let mut other = old.clone();
     other.default_ttl = DefaultTtl::Never;

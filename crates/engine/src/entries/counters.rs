@@ -25,7 +25,7 @@ use crate::types::error::{Error, Result};
 use crate::types::limits::COUNTED_ITEMS_MAX;
 use crate::types::lsn;
 
-/// What one item adds to the counters.
+/// The contribution of one item to the counters.
 #[derive(Debug, Clone)]
 pub(crate) struct Weight {
     pub(crate) partition: PartitionId,
@@ -36,9 +36,9 @@ pub(crate) struct Weight {
 /// A number of items and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// The number of items.
     pub items: u64,
-    /// How large together.
+    /// Their total size.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the integrity check expects of an item: an entry, and its value.
+//! The entries that the integrity check expects of an item, with their values.
 
 use bytes::Bytes;
 use storage::Keyspace;

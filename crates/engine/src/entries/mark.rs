@@ -1,4 +1,4 @@
-//! What the value of an index entry says about its item's expiry.
+//! The mark of an index entry, its value: a bound of its item's expiry.
 //!
 //! ```text
 //! value:  byte 0       bits 0-1 queue: 0 none, 1 inherit, 2 own; bit 2 date positions follow; bit 7 inexact

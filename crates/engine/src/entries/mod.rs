@@ -1,4 +1,4 @@
-//! What a version of an item leaves in the store beside itself: its entries, its weight in the counters, its LSN.
+//! The traces of an item's version in the store, besides the item itself: its entries, its weight in the counters, its LSN.
 
 pub(crate) mod counters;
 pub(crate) mod expected;

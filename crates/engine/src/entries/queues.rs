@@ -81,8 +81,8 @@ fn through_base(partition: PartitionId, queue: Queue, start: Vec<u8>, through: M
     KeyRange { start: Bound::Included(start), end }
 }
 
-/// Moves the cursors back for an item that joins date queues: its date may be before what a cursor has passed, and no
-/// entry may be. In the other queues no item joins the expired prefix.
+/// Moves the cursors back for an item that joins date queues: its date may be before a cursor, and no entry may be except
+/// those of items that are set aside. In the other queues no item joins the expired prefix.
 pub(crate) fn rewind_cursor(
     tx: &mut Transaction<'_>,
     partition: PartitionId,

@@ -3,7 +3,7 @@
 //! A sweep that meets such an item rolls back what it began to do to it, leaves a note and continues: one damaged
 //! item must not keep others from being purged. The purge's cursor passes its queue entry, so that later sweeps do
 //! not begin at it again. The item stays hidden: a change of rules leaves a cutoff for it, and the cutoff that keeps
-//! it expired is not forgotten (T13). It counts as late for the retention promise once its bound has passed (T24).
+//! it expired is not dropped (T13). It counts as late for the retention promise once its bound has passed (T24).
 //! The note survives restarts. A repair removes the note of an item that can be read again and sets the cursor back.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::keys::{self, Key, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::types::limits::SET_ASIDE_MAX;
 
-/// How many bytes of items are read to learn how large they are: figures are asked for several times a second.
+/// How many bytes of items are read to learn their sizes: the figures are read several times a second.
 pub(crate) const MEASURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest reason that is stored, in bytes.

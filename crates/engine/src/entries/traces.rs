@@ -33,7 +33,7 @@ impl Home {
         home.map_err(|error| Error::Corrupt(format!("item {}: {error}", record.number.0)))
     }
 
-    /// The home of a body.
+    /// Returns the logical partition of a body.
     pub(crate) fn of_body(
         partition: PartitionId,
         definition: &ContainerDefinition,
@@ -100,7 +100,7 @@ impl Traces {
         Traces::with_item(partition, record, record.encode())
     }
 
-    /// Returns the traces of a version that is going to be removed: without a copy of its bytes, which a removal does not look at.
+    /// Returns the traces of a version that is going to be removed: without a copy of its bytes, which a removal does not need.
     pub(crate) fn to_remove<B: Body>(partition: PartitionId, record: &Record<B>) -> Traces {
         Traces::with_item(partition, record, Bytes::new())
     }

@@ -1,5 +1,4 @@
-//! What is recorded of a removed item where its owner asks for it: a line in the archive, an entry in the deletion
-//! record.
+//! Evidence of removed items, where their owner has turned it on: a line in the archive, an entry in the deletion record.
 
 pub(crate) mod archive;
 pub(crate) mod deletions;

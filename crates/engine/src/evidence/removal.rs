@@ -1,10 +1,10 @@
 //! Removal of an expired item: records its expiry in the feed of all versions (T28), archives it (T32) and adds it to
 //! the deletion record, each where the owner asks for it, all in the transaction that removes the item.
 //!
-//! The purge has already written the archive's line. A write that finds an expired item in its way has not, and must
-//! not write files. It moves the item aside instead, and the entry in the deletion record waits until the bytes are
-//! dropped. The same happens in a held container, where even expired items must stay (T31): their names are free all
-//! the same (T15).
+//! The purge has already written the archive's line. A write that claims the id or a unique value of an expired item has
+//! not, and must not write files. It moves the item aside instead, and the entry in the deletion record waits until the
+//! bytes are removed. The same happens in a held container, where even expired items must stay (T31): their ids are free
+//! all the same (T15).
 
 use storage::{Time, Transaction};
 
@@ -44,7 +44,7 @@ pub(crate) fn by_purge<K: EvidenceSource>(
     Ok(work + 1)
 }
 
-/// Removes an item that a write found in its way. Returns when the purge has to visit because of it.
+/// Removes an expired item whose id or unique value a write claims. Returns when the purge has to visit because of it.
 pub(crate) fn by_write<K: EvidenceSource>(
     tx: &mut Transaction<'_>,
     gate: &Gate,
@@ -56,7 +56,7 @@ pub(crate) fn by_write<K: EvidenceSource>(
     settle(tx, gate, source, partition, expired, None)
 }
 
-/// Removes an item that was overdue as it came under the rules, on behalf of the write or the lift by which it did.
+/// Removes an item that was overdue as it came under the rules, on behalf of the write or the lift that caused it.
 pub(crate) fn on_arrival<K: EvidenceSource>(
     tx: &mut Transaction<'_>,
     gate: &Gate,
@@ -101,7 +101,7 @@ fn settle<K: EvidenceSource>(
     Ok(None)
 }
 
-/// Removes an item that was moved aside, on behalf of the purge. Returns `None` if it is gone already.
+/// Removes an item that was moved aside, on behalf of the purge. Returns `None` if it is already removed.
 pub(crate) fn of_aside(tx: &mut Transaction<'_>, gate: &Gate, key: &[u8]) -> Result<Option<Removed>> {
     let Some(value) = unarchived::remove(tx, gate.partition, key)? else { return Ok(None) };
     let (expiry_record, image) = unarchived::split(key, &value)?;

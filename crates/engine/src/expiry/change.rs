@@ -8,7 +8,7 @@
 //!   rule, delay 60     queue 16:  a b c d e                 newest: 16
 //!   delay 90 at T      queue 16:  a b c | d e     cutoff    newest: 17: items written from now on are not covered,
 //!                      queue 17:                            however far back their dates lie
-//!   purge              queue 16:  d e             cutoff forgotten
+//!   purge              queue 16:  d e             cutoff dropped
 //!   delay 120 at T2    queue 17:  f | g           cutoff    newest: 16 again
 //! ```
 //!
@@ -200,8 +200,8 @@ impl Policy {
     }
 
     /// Returns whether a cutoff has to preserve what the rule of a queue has expired when `next` takes over: where
-    /// the next rule would let those items live, and where instants of expiry are reported, because the next rule
-    /// does not know them.
+    /// the next rule would not expire those items, and where instants of expiry are reported, because the next rule
+    /// does not have them.
     fn leaves_cutoff(&self, next: &Policy, queue: Queue) -> bool {
         let changes = self.delay(queue) != next.delay(queue);
         self.is_relaxed(next, queue) || changes && next.lifecycle.tells_instants()

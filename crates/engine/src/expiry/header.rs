@@ -41,7 +41,7 @@ const LSN: u8 = 0b1000_0000;
 const FIXED_LENGTH: usize = 17;
 const BASE_LENGTH: usize = 10;
 
-/// What the gate knows of an item.
+/// The header of an item: the gate needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The sequence of the item's last write.

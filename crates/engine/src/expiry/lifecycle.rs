@@ -1,5 +1,4 @@
-//! The lifecycle settings of a container: what its owner asks for besides expiry rules. Each setting is off by
-//! default.
+//! The lifecycle settings of a container, besides its expiry rules. Each setting is off by default.
 //!
 //! They are part of the policy, so that every write and every sweep sees inside its own transaction which of them are
 //! in force.

@@ -1,4 +1,4 @@
-//! When an item has expired: the heart of Bolide, one small pure function.
+//! Decides whether an item has expired: the core of Bolide, one small pure function.
 //!
 //! An item has an entry in one *queue* for each rule by which it can expire, at a *base* time. A rule is nothing but
 //! a *delay* that is added to the base of each entry of its queues:
@@ -24,20 +24,20 @@
 //! means "not yet" (T7).
 //!
 //! **Expired is final (T13).** A policy change at (sequence S, time T) records a [`Cutoff`] for each rule that it
-//! relaxes or drops. What the old rule had expired by T stays expired, although the new rule would let it live:
+//! relaxes or drops. Items that the old rule had expired by T stay expired, although the new rule would not expire them:
 //!
 //! ```text
 //!   inherit queue, by _ts      a  b  c | d  e | f  g
 //!                                      ^      ^
 //!      cutoff: D was 60 until T: a, b, c       D = 30 now: d, e
-//!              stay expired                    have expired too; f, g live
+//!              stay expired                    have expired too; f, g are living
 //! ```
 //!
 //! A cutoff covers only items that were written before S. In the first two queues that follows from the base, because
 //! time never runs backwards. A date, however, may lie in the past. Therefore date rules have *generations* of
 //! queues: items join the newest, and a queue with a cutoff is never the newest. So a cutoff always covers a whole
-//! prefix of one queue, and the counters can be summed without reading items ([`change`]). A cutoff is forgotten once
-//! the purge has emptied the prefix that it covers.
+//! prefix of one queue, and the counters can be summed without reading items ([`change`]). The purge drops a cutoff once
+//! it has emptied the prefix that the cutoff covers.
 
 mod archive_directory;
 mod change;
@@ -70,7 +70,7 @@ pub(crate) use ttl_mode::{bson_at, instant_of, instant_of_bson, seconds_of, seco
 use crate::expiry::header::Header;
 use crate::expiry::ttl::DefaultTtl;
 
-/// What a rule had expired when it was changed or dropped.
+/// The entries that a rule had expired when it was changed or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cutoff {
     pub(crate) queue: Queue,
@@ -208,7 +208,7 @@ impl Policy {
         let ends = header
             .expiry_positions()
             .filter_map(|place| self.instant(place, header.sequence).map(|moment| (moment, place)));
-        // Ordered by base before queue: the number of a generation depends on when the purge forgot an older one.
+        // Ordered by base before queue: the number of a generation depends on when the purge dropped an older cutoff.
         ends.min_by_key(|(moment, place)| (*moment, place.base, place.queue))
     }
 
@@ -257,7 +257,7 @@ impl Policy {
         self.expiry_time(header).map(|expiry| expiry.millis().saturating_sub(now.millis()).div_ceil(1000))
     }
 
-    /// Returns whether a later policy expires no item that this one would let live.
+    /// Returns whether a later policy expires no item that this one does not expire.
     pub(crate) fn still_holds(&self, later: &Policy) -> bool {
         self.default_ttl == later.default_ttl
             && self.rules == later.rules

@@ -1,4 +1,4 @@
-//! Compares the policy with a model that knows no queues, cutoffs or generations. The model remembers every set of
+//! Compares the policy with a model without queues, cutoffs and generations. The model keeps every set of
 //! rules that was ever in force. An item has expired if any of them expired it at any instant since its last write,
 //! and the first of them gives the instant.
 

@@ -27,8 +27,8 @@ pub(crate) struct RuleTerm {
 }
 
 impl RuleTerm {
-    /// The term that stands for rules of a store that did not yet remember them. The instants at which its items
-    /// expired are never asked for, because that store kept no feed that reports them.
+    /// The term that stands for rules of a store that did not yet record them. The instants at which its items
+    /// expired are never needed, because that store kept no feed that reports them.
     pub(crate) const UNKNOWN: RuleTerm = RuleTerm { delay: 0, since: Moment::ALWAYS };
 
     /// Returns when an entry expires by this rule. The instant grows with the base, so a queue is also in the order

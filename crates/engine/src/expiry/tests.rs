@@ -66,7 +66,7 @@ fn t7_the_far_future_never_overflows() {
     }
 }
 
-/// T13: what had expired under the old rule stays expired under every later one; the new rule judges the living.
+/// T13: items that had expired under the old rule stay expired under every later one; the new rule judges living items.
 #[test]
 fn t13_a_cutoff_keeps_the_dead_dead() {
     let old = Policy::new(DefaultTtl::Seconds(10));

@@ -1,7 +1,7 @@
 //! TTL modes other than "since the last write" (T33): countdowns that start elsewhere, and instants of expiry that a
 //! property names.
 //!
-//! None of this is a special case of expiry. A countdown that does not start at `_ts` may start in the past, as a
+//! Expiry has no special case for these. A countdown that does not start at `_ts` may start in the past, as a
 //! date may. Therefore such an item has its entry in a numbered queue, which has generations, and not in `inherit` or
 //! `own`. Two rules with reserved numbers own these queues and follow `D` as `inherit` and `own` do; a third rule is
 //! for instants of expiry:

@@ -34,7 +34,7 @@ pub enum FeedStart {
     After(String),
 }
 
-/// Some changes, and where to go on.
+/// A page of changes, and where the next one begins.
 #[derive(Debug, Clone)]
 pub struct Changes {
     /// Living items in the order of their last write; empty when there is nothing new.

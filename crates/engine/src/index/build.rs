@@ -1,5 +1,5 @@
-//! Building an index over stored items, and clearing away what an index has left, in bounded pieces of one transaction each: the
-//! same for the generations of a container's index and for the indexes of a collection.
+//! Builds an index over stored items, and removes the entries of a dropped one, in bounded pieces of one transaction each. It
+//! serves the generations of a container's index and the indexes of a collection.
 
 use document::ItemNumber;
 use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
@@ -22,24 +22,24 @@ pub struct Build {
     pub total: u64,
 }
 
-/// What one piece of a build came to.
+/// The result of one piece of a build.
 pub(crate) struct BuiltPiece {
     pub(crate) build: Build,
-    /// Items brought in.
+    /// Items added.
     pub(crate) items: usize,
     /// Entries that they have in the index.
     pub(crate) entries: usize,
-    /// Whether there is no further item to bring in.
+    /// Whether there is no further item to add.
     pub(crate) is_last: bool,
 }
 
 impl Build {
-    /// A build over the items that there are, of which the last has a number up to `until`.
+    /// Creates a build over the existing items, whose numbers are up to `until`.
     pub(crate) fn begin(until: ItemNumber, total: u64) -> Build {
         Build { through: ItemNumber(0), until, built: 0, total }
     }
 
-    /// Whether an item's entries are in the index.
+    /// Returns whether an item's entries are in the index.
     pub(crate) fn has(&self, number: ItemNumber) -> bool {
         number <= self.through || number > self.until
     }
@@ -49,10 +49,10 @@ impl Build {
         self.through >= self.until
     }
 
-    /// Brings the next items in, in the order of their numbers: at most `limit`, and not much more than a transaction should
+    /// Adds the next items, in the order of their numbers: at most `limit`, and not much more than a transaction should
     /// read or write. `bring_in` returns how many entries an item has in the index.
     ///
-    /// Expired items that are not purged are brought in too: the purge removes an item's whole footprint and need not know how
+    /// Expired items that are not purged are added too: the purge removes an item's whole footprint and need not know how
     /// far a build has come.
     pub(crate) fn piece<B: Body>(
         mut self,
@@ -75,7 +75,7 @@ impl Build {
         Ok(BuiltPiece { build: self, items, entries, is_last: reaches_end && items == count })
     }
 
-    /// The next items, and whether they are the last.
+    /// Returns the next items, and whether they are the last.
     fn next_records<B: Body>(
         &self,
         tx: &Transaction<'_>,
@@ -100,7 +100,7 @@ impl Build {
     }
 }
 
-/// Removes up to `room` entries under a prefix, behind the key `cleared` if that is not empty, and moves `cleared` to the last
+/// Removes up to `room` entries under a prefix, after the key `cleared` if that is not empty, and moves `cleared` to the last
 /// one removed. Returns how many were removed.
 pub(crate) fn clear_piece(
     tx: &mut Transaction<'_>,

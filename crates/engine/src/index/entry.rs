@@ -1,5 +1,4 @@
-//! Index entries read back: the item's number, what the entry says of its value, and what it says of its expiry
-//! ([`Mark`]).
+//! Decodes index entries: the item's number, its value as far as the entry has it, and the bound of its expiry ([`Mark`]).
 //!
 //! An entry whose mark has not expired belongs to a living item. For the others the item's header is read
 //! (`View::is_living`).
@@ -20,7 +19,7 @@ pub(crate) struct IndexEntry {
     pub(crate) term: Bytes,
     /// The item.
     pub(crate) number: ItemNumber,
-    /// What the value says.
+    /// The value of the entry.
     pub(crate) mark: Mark,
 }
 

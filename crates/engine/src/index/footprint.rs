@@ -1,4 +1,4 @@
-//! Every entry that an item leaves in the store, in one place, for containers and collections alike.
+//! Every entry that an item has in the store, in one place, for containers and collections alike.
 //!
 //! Insert puts the whole footprint, delete and purge remove it, replace writes the difference of two. So every entry that is
 //! written will be removed: a new kind of entry is added here and nowhere else, and the integrity check compares the store with
@@ -26,7 +26,7 @@ impl Footprint {
         self.traces.entries() + self.index.entries()
     }
 
-    /// Every entry as the store may have it, for the integrity check.
+    /// Returns every entry as the store may have it, for the integrity check.
     pub(crate) fn expected(&self) -> Vec<ExpectedEntry> {
         self.traces.expected().chain(self.index.expected()).collect()
     }
@@ -48,7 +48,7 @@ impl Footprint {
         self.remove_named(tx, false)
     }
 
-    /// Removes every entry if the item's id still leads to it; false, with nothing done, if not.
+    /// Removes every entry if the item's id still leads to it. Otherwise changes nothing and returns false.
     pub(crate) fn remove_if_named(self, tx: &mut Transaction<'_>) -> Result<bool> {
         let is_named = self.traces.is_named(tx)?;
         if is_named {

@@ -1,11 +1,11 @@
-//! Everything that one version of an item leaves in the index: the same for both APIs.
+//! All entries that one version of an item has in the index, for both APIs.
 //!
-//! The entries of a container's item lie in *sets*, one for each generation of the path index that has the item; each set may
+//! The entries of a container's item are in *sets*, one for each generation of the path index that has the item; each set may
 //! have a shape beside its entries. The entries of a document of a collection are one set, over all its indexes. Within a set
 //! entries are in key order.
 //!
 //! A replace merges the sets of both versions: shared entries stay as they are, unless the new version may expire earlier than the
-//! entry's mark says, or by another rule (decision 0004).
+//! entry's mark, or by another rule (decision 0004).
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ use crate::types::error::Result;
 /// Stands for the indexes of a collection, which have no generations.
 const NO_GENERATION: Generation = Generation(0);
 
-/// Everything that one version of an item leaves in the index.
+/// All entries of one version of an item in the index.
 #[derive(Debug)]
 pub(crate) struct IndexFootprint {
     partition: PartitionId,
@@ -36,8 +36,8 @@ pub(crate) struct IndexFootprint {
     charged: Charged,
 }
 
-/// Where the entries are that a charge counts. The progress of a build must not show in a charge, because it depends on what the
-/// purge has left to build.
+/// Where the entries are that a charge counts. The progress of a build must not show in a charge, because it depends on how many
+/// expired items the purge has removed before.
 #[derive(Debug)]
 enum Charged {
     /// Nowhere: nothing is indexed.
@@ -49,7 +49,7 @@ enum Charged {
 }
 
 impl IndexFootprint {
-    /// The entries of an item of a container; terms in `extracted` are not extracted again.
+    /// Returns the entries of an item of a container; terms in `extracted` are not extracted again.
     pub(crate) fn of_item(
         maintained: &MaintainedIndexes,
         record: &Record,
@@ -73,7 +73,7 @@ impl IndexFootprint {
         IndexFootprint { partition, places: record.header.places(), sets, charged }
     }
 
-    /// The entries of a stored item in one generation.
+    /// Returns the entries of a stored item in one generation.
     pub(crate) fn in_generation(
         partition: PartitionId,
         generation: Generation,
@@ -86,7 +86,7 @@ impl IndexFootprint {
         IndexFootprint { partition, places, sets, charged: Charged::At(0) }
     }
 
-    /// The entries of a document of a collection, by their keys; a charge counts `charged` if those are others.
+    /// Returns the entries of a document of a collection, by their keys; a charge counts `charged` if those are others.
     pub(crate) fn of_document(
         partition: PartitionId,
         places: QueuePositions,
@@ -102,7 +102,7 @@ impl IndexFootprint {
         IndexFootprint { partition, places, sets: vec![(NO_GENERATION, terms)], charged }
     }
 
-    /// The entries that a charge counts, in order.
+    /// Returns the entries that a charge counts, in order.
     fn charged_entries(&self) -> &[Entry] {
         match &self.charged {
             Charged::Nothing => &[],
@@ -111,12 +111,12 @@ impl IndexFootprint {
         }
     }
 
-    /// How many terms the version has, as a charge counts them.
+    /// Returns how many terms the version has, as a charge counts them.
     pub(crate) fn terms(&self) -> u64 {
         self.charged_entries().len() as u64
     }
 
-    /// In how many terms two versions differ, as a charge counts them. Marks do not count: they tell of expiry (T21).
+    /// Returns in how many terms two versions differ, as a charge counts them. Marks do not count: they depend on expiry (T21).
     pub(crate) fn changed_terms(&self, old: &IndexFootprint) -> u64 {
         let (mut new, mut old) =
             (self.charged_entries().iter().peekable(), old.charged_entries().iter().peekable());
@@ -164,7 +164,7 @@ impl IndexFootprint {
     /// Turns the entries of `old` into those of `self`, leaving alone what both share.
     pub(super) fn replace(self, old: IndexFootprint, tx: &mut Transaction<'_>) -> Result<()> {
         let values = Values::new(&self.places);
-        // An entry's mark is at most the places of the version before, so what bounds those from above is enough.
+        // An entry's mark is at most the positions of the version before, so an upper bound of those is enough.
         let kept = old.places.bounds(&self.places);
         for ((generation, new), (_, old)) in self.sets.into_iter().zip(old.sets) {
             if new.shape != old.shape {
@@ -192,7 +192,7 @@ impl IndexFootprint {
         self.sets.iter().map(|(_, terms)| terms.entries.len()).sum()
     }
 
-    /// All entries as they may lie in the store, each with a mark that bounds its own from above.
+    /// Returns all entries as the store may have them, each with an upper bound of its mark.
     pub(super) fn expected(&self) -> impl Iterator<Item = ExpectedEntry> {
         self.sets.iter().flat_map(|(_, terms)| &terms.entries).map(|Entry { key, inexact, .. }| {
             let mark = Mark { places: self.places.clone(), inexact: *inexact };
@@ -201,7 +201,7 @@ impl IndexFootprint {
         })
     }
 
-    /// The shapes of the version, one in each generation that has one.
+    /// Returns the shapes of the version, one in each generation that has one.
     pub(crate) fn shapes(&self) -> Vec<ExpectedShape> {
         let shape = |(generation, terms): &(Generation, Terms)| {
             terms.shape.as_ref().map(|shape| (*generation, shape.hash, shape.places.clone()))
@@ -227,7 +227,7 @@ impl Values {
     }
 }
 
-/// What two versions of an item have at a key.
+/// The entries of two versions of an item at a key.
 enum Difference {
     Gone(Entry),
     New(Entry),

@@ -1,7 +1,7 @@
 //! The generations of the path index that writes maintain, and the terms extracted for them.
 //!
-//! Terms are extracted before the transaction, for the generations known there ([`ExtractedTerms`]); the transaction learns
-//! which generations there are by then ([`MaintainedIndexes`]), takes what was extracted for them and extracts what is missing.
+//! Terms are extracted before the transaction, for the generations known there ([`ExtractedTerms`]); the transaction reads
+//! which generations there are by then ([`MaintainedIndexes`]), takes the terms extracted for them and extracts missing ones.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ impl ExtractedTerms {
         ExtractedTerms(indexes.maintained().map(extract).collect())
     }
 
-    /// Hands out the terms for one generation, if they were extracted.
+    /// Takes the terms for one generation, if they were extracted.
     pub(super) fn take(&mut self, generation: Generation) -> Option<Terms> {
         let at = self.0.iter().position(|(known, _)| *known == generation)?;
         Some(self.0.swap_remove(at).1)
     }
 }
 
-/// The generations that a transaction has to keep.
+/// The generations that a transaction has to maintain.
 #[derive(Debug)]
 pub(crate) struct MaintainedIndexes {
     partition: PartitionId,
@@ -63,33 +63,33 @@ impl MaintainedIndexes {
         Ok(MaintainedIndexes { partition, indexes, state })
     }
 
-    /// Whether an item leaves the same in the index by both.
+    /// Returns whether an item has the same entries by both.
     pub(crate) fn is_for_the_same_as(&self, other: &MaintainedIndexes) -> bool {
         self.partition == other.partition && self.state == other.state
     }
 
-    /// The generations that writes keep.
+    /// Returns the generations that writes maintain.
     pub(crate) fn kept(&self) -> impl Iterator<Item = Generation> {
         self.state.serving.into_iter().chain(self.state.building.map(|building| building.generation))
     }
 
-    /// The generations that are being cleared away.
+    /// Returns the generations that are being cleared.
     pub(crate) fn clearing(&self) -> impl Iterator<Item = Generation> {
         self.state.clearing.iter().copied()
     }
 
-    /// What a generation that is kept holds.
+    /// Returns the coverage of a maintained generation.
     pub(crate) fn coverage(&self, generation: Generation) -> Result<Arc<Coverage>> {
         let known = self.indexes.coverage(generation).cloned();
         known.ok_or_else(|| Error::Corrupt(format!("generation {} of an index has no policy", generation.0)))
     }
 
-    /// The partition that they belong to.
+    /// Returns the partition that they belong to.
     pub(super) fn partition(&self) -> PartitionId {
         self.partition
     }
 
-    /// The generations in which an item has entries.
+    /// Returns the generations in which an item has entries.
     pub(super) fn generations(
         &self,
         number: ItemNumber,
@@ -99,8 +99,8 @@ impl MaintainedIndexes {
         generations.filter_map(|generation| Some((generation, self.indexes.coverage(generation)?)))
     }
 
-    /// The generation of the policy in force, whether it serves already or not: its terms are what a write is charged for.
-    /// How far a build has come must not show in a charge, because it depends on what the purge has left to build.
+    /// Returns the generation of the policy in force, whether it serves already or not: a write is charged for its terms. The
+    /// progress of a build must not show in a charge, because it depends on how many expired items the purge has removed before.
     pub(super) fn charged(&self) -> Option<(Generation, &Arc<Coverage>)> {
         let building = self.state.building.map(|building| building.generation);
         let generation = building.or(self.state.serving)?;

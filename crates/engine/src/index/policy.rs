@@ -1,4 +1,4 @@
-//! What one generation of an index holds: the indexing policy of a container, compiled.
+//! The coverage of one generation of an index: the indexing policy of a container, compiled.
 //!
 //! Included and excluded paths become one tree of steps. The most precise path wins: a longer one over a shorter one,
 //! and at the same node `?`, which covers the scalar there, over `*`, which covers everything from there down. `*`

@@ -23,7 +23,7 @@ use crate::types::error::{Error, Result};
 pub(crate) struct Index {
     pub(crate) partition: PartitionId,
     pub(crate) generation: Generation,
-    /// What it holds.
+    /// The paths that it covers.
     pub(crate) coverage: Arc<Coverage>,
 }
 

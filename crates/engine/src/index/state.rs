@@ -1,4 +1,4 @@
-//! The generations of a partition's index, and what happens to them.
+//! The generations of a partition's index, and their life cycle.
 //!
 //! ```text
 //!   new policy          build done            cleared
@@ -40,7 +40,7 @@ pub(crate) struct IndexState {
     pub(crate) version: u64,
     /// The last generation that was begun.
     last: u32,
-    /// Returns the generation that queries use.
+    /// The generation that queries use.
     pub(crate) serving: Option<Generation>,
     /// The generation that is being built.
     pub(crate) building: Option<Building>,
@@ -261,7 +261,7 @@ fn begin(
         state.clearing.extend(empty);
         return Ok(());
     }
-    // Whatever is created from now on has a higher number.
+    // Every item created from now on has a higher number.
     let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
     state.building = Some(Building { generation, build: Build::begin(until, total) });
     Ok(())

@@ -62,7 +62,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// An entry whose key is complete and tells as much as the value.
+    /// Returns an entry whose key is complete and as precise as the value.
     pub(super) fn exact(key: Vec<u8>) -> Entry {
         Entry { key, inexact: false, stamp: None }
     }

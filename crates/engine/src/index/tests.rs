@@ -502,7 +502,7 @@ fn a_store_without_an_index_gets_one_built() {
     assert_eq!((world.equal("n", &Value::Int(7)), world.check()), (vec!["7".to_owned()], 40));
 }
 
-/// What a transaction removes is limited by entries, not only by items.
+/// The removals of a transaction are limited by entries, not only by items.
 #[test]
 fn items_of_many_entries_are_purged_and_deleted_in_several_transactions() {
     let world = World::new(r#","defaultTtl":10"#);

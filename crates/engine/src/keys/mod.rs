@@ -68,11 +68,11 @@ pub(crate) enum Key<'a> {
     Dropped(PartitionId),
     /// The partition of a dropped collection whose feed may still be read.
     Retired(PartitionId),
-    /// What clients watch; see `watch`.
+    /// A watch of clients; see `watch`.
     Watch(&'a [u8]),
-    /// What happened to a watched collection or database.
+    /// A change to a watched collection or database itself.
     WatchLog(Position),
-    /// Which generations a partition's index has, and what happens to them.
+    /// The generations of a partition's index, and the state of each.
     IndexState(PartitionId),
     /// The indexing policy of one generation.
     IndexPolicy(PartitionId, Generation),
@@ -98,7 +98,7 @@ pub(crate) enum Key<'a> {
     Total(PartitionId),
     /// Items and bytes of a queue whose base is in the bucket that starts at `start`.
     Bucket { partition: PartitionId, queue: Queue, grain: Grain, start: Millis },
-    /// The purge cursor of a queue: no entry lies before it.
+    /// The purge cursor of a queue: before it there are only entries of items that are set aside.
     PurgeCursor(PartitionId, Queue),
     /// Why the purge has set an expired item aside that cannot be removed as it is.
     SetAside(PartitionId, ItemNumber),
@@ -116,7 +116,7 @@ pub(crate) enum Key<'a> {
     Unarchived { partition: PartitionId, expired_at: Millis, number: ItemNumber },
     /// The number and bytes of the items that were moved aside.
     UnarchivedTotal(PartitionId),
-    /// The head of a partition's deletion record. It outlives the partition.
+    /// The head of a partition's deletion record. It stays when the partition is dropped.
     DeletionHead(PartitionId),
     /// An entry of the deletion record, by its number.
     Deletion(PartitionId, u64),

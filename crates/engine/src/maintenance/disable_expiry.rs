@@ -1,7 +1,7 @@
-//! Turns expiry off everywhere, for a store that was restored from a backup: what lived when the backup was taken
-//! must not be purged because time has passed since.
+//! Turns expiry off everywhere, for a store that was restored from a backup: items that were living when the backup was
+//! taken must not be purged because time has passed since.
 //!
-//! It is a change of rules like any other: what had expired at the time of the change stays expired (T13), and an
+//! It is an ordinary change of rules: items that had expired at the time of the change stay expired (T13), and an
 //! item's own ttl applies again when its container gets a default again (T12).
 
 use mql::index::{IndexSpec, TtlRule};

@@ -72,7 +72,7 @@ fn clear(tx: &mut Transaction<'_>, partition: PartitionId, note: Vec<u8>, chunk:
         progress = Progress { keyspace: progress.keyspace + 1, last: Vec::new() };
     }
     tx.remove(Keyspace::Catalog, note);
-    // What the purge left in tables is gone when its watermark is behind everything; the partition's number is never given again.
+    // A watermark above every number removes the entries that the purge left in tables; the partition's number is never reused.
     let prefix = partition.0.to_be_bytes();
     if watermark(tx, prefix)? > 0 {
         tx.set_watermark(prefix, u64::MAX)?;

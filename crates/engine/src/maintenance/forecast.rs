@@ -1,12 +1,12 @@
-//! What will expire when, and what a change of `defaultTtl` would expire at once (T30): from counters, without
-//! reading items.
+//! Forecasts when items will expire, and how many a change of `defaultTtl` would expire at once (T30): from counters,
+//! without reading items.
 //!
-//! A rule is a delay on its queues, and counters know each queue by base time: the items that expire between two
+//! A rule is a delay on its queues, and counters count each queue by base time: the items that expire between two
 //! instants are those between two bases. So a forecast is a difference of prefixes at later times than now, and a dry
 //! run is a sum of prefixes under other rules than those in force.
 //!
-//! An item under several rules is due by each of them, and counters cannot tell that it is the same item. Where more
-//! than one rule has items to expire, a forecast counts such an item under each, and says that it is not exact. Then
+//! An item under several rules is due by each of them, and counters cannot show that it is the same item. Where more
+//! than one rule has items to expire, a forecast counts such an item under each, and is marked as not exact. Then
 //! every figure but `never` is an upper bound, and `never` is a lower one.
 
 use document::Sequence;
@@ -47,7 +47,7 @@ impl Interval {
     }
 }
 
-/// How much expires when, under the present rules.
+/// How many items expire in each coming interval, under the present rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
     /// When it was computed; the first interval begins here.
@@ -64,30 +64,30 @@ pub struct Forecast {
     pub exact: bool,
 }
 
-/// What a change of `defaultTtl` would do now.
+/// The effect that a change of `defaultTtl` would have now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DryRun {
     /// The living items.
     pub living: Tally,
-    /// Those of them that would expire at once.
+    /// The living items that would expire at once.
     pub expiring: Count,
 }
 
 impl DryRun {
-    /// Returns what would remain living; a lower bound if the count of expiring items is an upper bound.
+    /// Returns how many items would remain living; a lower bound if the count of expiring items is an upper bound.
     pub fn remaining(&self) -> Tally {
         self.living.saturating_minus(self.expiring.tally)
     }
 }
 
 impl Engine {
-    /// Returns how much expires in each of the next intervals.
+    /// Returns how many items expire in each of the next intervals.
     pub fn forecast(&self, owner: &Owner, interval: Interval, count: usize) -> Result<Forecast> {
         self.forecast_under(owner, None, interval, count)
     }
 
-    /// Returns how much would expire in each of the next intervals under another `defaultTtl`. What would expire at
-    /// once counts as overdue.
+    /// Returns how many items would expire in each of the next intervals under another `defaultTtl`. Items that would
+    /// expire at once count as overdue.
     pub fn forecast_if(
         &self,
         owner: &Owner,
@@ -130,7 +130,7 @@ impl Engine {
         Ok(forecast)
     }
 
-    /// Returns what another `defaultTtl` would expire at once.
+    /// Returns how many items another `defaultTtl` would expire at once.
     pub fn dry_run(&self, owner: &Owner, default_ttl: DefaultTtl) -> Result<DryRun> {
         let (mut living, mut expiring) = (Tally::default(), Count::default());
         for view in View::open_all(&*self.store, owner.partitions())? {

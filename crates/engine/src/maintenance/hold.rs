@@ -1,15 +1,15 @@
 //! Legal holds (T31): while a container or an item is held, nothing of it expires, or can be changed or deleted.
 //!
-//! A held *container* has no delays (`expiry`), so nothing expires; cutoffs remember what had expired before the
-//! hold, and it stays where it is. A held *item* leaves the queues of expiry: its header says that it is held, and an
-//! entry of its own says why and since when. Neither its sequence nor its `_ts` changes, so no client sees a new
-//! version.
+//! A held *container* has no delays (`expiry`), so no item expires; cutoffs cover the items that had expired before the
+//! hold, and these are not purged. A held *item* leaves the queues of expiry: a flag in its header marks it as held, and
+//! a separate entry has the reason and the time of the hold. Neither its sequence nor its `_ts` changes, so no client
+//! sees a new version.
 //!
 //! When an item's hold is lifted, the item joins its queues again, by the rules then in force: with its own `_ts`, in
 //! the newest generations of the date rules. If it is overdue, it has expired; where instants of expiry are reported,
-//! it expires at the lift, and is removed. One thing may be in its way: a cutoff that an earlier, stricter rule has
-//! left in its queue. A cutoff covers everything up to a base, and must not cover the item, which was held at that
-//! time. Then the purge has to empty that prefix first, and the lift waits for it.
+//! it expires at the lift, and is removed. A cutoff that an earlier, stricter rule has left in its queue can prevent the
+//! lift: a cutoff covers every entry up to a base, and must not cover the item, which was held at that time. Then the
+//! purge has to empty that prefix first, and the lift waits for it.
 //!
 //! Code that changes or removes a stored item calls [`check_item`]; code that removes a whole partition calls
 //! [`check_partition`].
@@ -151,7 +151,7 @@ pub(crate) struct LocatedItem {
     partition: Arc<Partition>,
     owner: LocatedOwner,
     id_key: Vec<u8>,
-    /// The id as messages about an item name it, and as those about a hold do.
+    /// The item's name in messages about an item, and in those about a hold.
     names: (String, String),
 }
 
@@ -243,7 +243,7 @@ impl LocatedItem {
         context.rewrite(tx, &old, &held(&old))
     }
 
-    /// The held item, and as it is when its hold is lifted.
+    /// Returns the held item, and the same item without its hold.
     fn released<S: ItemSchema>(
         &self,
         tx: &Transaction<'_>,
@@ -273,8 +273,8 @@ fn held<B: Body + Clone>(old: &Record<B>) -> Record<B> {
     new
 }
 
-/// Returns whether a cutoff that is not meant for an item covers its position, while the rule in force lets the item
-/// live.
+/// Returns whether a cutoff that is not meant for an item covers its position, while the rule in force does not expire
+/// the item.
 fn waits<B>(gate: &Gate, new: &Record<B>) -> bool {
     let is_overdue = |place| gate.policy.due(place).is_some_and(|due| due <= gate.now);
     !new.header.expiry_positions().any(is_overdue) && gate.policy.is_expired(&new.header, gate.now)

@@ -1,10 +1,11 @@
-//! Building and clearing generations of an index, in bounded steps.
+//! Builds and clears generations of an index, in bounded steps.
 //!
-//! A step is one transaction on one partition. It brings some items into the generation that is being built
-//! ([`index::build`](crate::index::build)). The step that meets no further item puts the generation into service. What was replaced is then cleared away, from where the
-//! last step stood, so that no step walks over what earlier ones have removed.
+//! A step is one transaction on one partition. It adds some items to the generation that is being built
+//! ([`index::build`](crate::index::build)). The step that finds no further item puts the generation into service. Later
+//! steps clear the replaced generation; each begins where the last one ended, so that none scans what earlier ones have
+//! removed.
 //!
-//! Steps destroy nothing of the items, so neither a paused purge nor a suspect clock stops them.
+//! Steps remove no items, so neither a paused purge nor a suspect clock stops them.
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use crate::types::limits::DROP_CHUNK;
 pub(crate) struct IndexTurn(Mutex<Option<PartitionId>>);
 
 impl Engine {
-    /// Builds or clears away a bounded piece of one container's index: at most `limit` items. The purge's step does this
-    /// too, so what drives that one needs no other loop.
+    /// Builds or clears a bounded piece of one container's index: at most `limit` items. The purge's step does this
+    /// too, so a caller that runs purge steps needs no other loop.
     pub fn index_step(&self, limit: usize) -> Result<IndexReport> {
         let catalog = self.catalog();
         let waiting = catalog.partitions().map(|(_, partition)| partition);
@@ -44,7 +45,7 @@ impl Engine {
         Ok(IndexReport { entries, more })
     }
 
-    /// How much of a container's indexing policy is in force, in percent; 100 only if all of it is.
+    /// Returns how much of a container's indexing policy is in force, in percent; 100 only if all of it is.
     pub fn index_progress(&self, container: &Container) -> u8 {
         let partitions = &container.partitions;
         let sum: usize =
@@ -65,11 +66,11 @@ impl Engine {
     }
 }
 
-/// One piece of work on a partition's index; returns its state behind it and how many entries were touched.
+/// Does one piece of work on a partition's index; returns the index's state after it and how many entries were changed.
 fn step(tx: &mut Transaction<'_>, partition: &Partition, limit: usize) -> Result<(Indexes, u64)> {
     match Gate::for_write(tx, partition.id) {
         Ok(_) => {}
-        // The container is gone, and with it everything that was to be done.
+        // The container was dropped, and all pending work with it.
         Err(Error::OwnerNotFound { .. }) => {
             let gone = Indexes::complete(tx, partition.id, IndexState::gone(), &Indexes::default())?;
             return Ok((gone, 0));
@@ -78,7 +79,7 @@ fn step(tx: &mut Transaction<'_>, partition: &Partition, limit: usize) -> Result
     }
     let mut state = IndexState::load(tx, partition.id)?.unwrap_or_default();
     let entries = match state.building {
-        // What makes room does not wait for what needs it.
+        // Work that frees space does not wait for work that needs it.
         Some(building) if tx.require_free_space().is_ok() || state.clearing.is_empty() => {
             build(tx, partition, &mut state, building, limit)?
         }
@@ -89,7 +90,7 @@ fn step(tx: &mut Transaction<'_>, partition: &Partition, limit: usize) -> Result
     Ok((indexes, entries))
 }
 
-/// Brings the next items into the generation that is being built, or puts it into service if there are none.
+/// Adds the next items to the generation that is being built, or puts it into service if there are none.
 fn build(
     tx: &mut Transaction<'_>,
     partition: &Partition,
@@ -114,7 +115,7 @@ fn build(
     Ok(built.entries as u64)
 }
 
-/// Removes the next entries of the first generation that is to be cleared, or what is left of it if there are none.
+/// Removes the next entries of the first generation that is being cleared, or its records if it has no entries left.
 fn clear(tx: &mut Transaction<'_>, id: PartitionId, state: &mut IndexState, limit: usize) -> Result<u64> {
     let Some(&generation) = state.clearing.first() else { return Ok(0) };
     let (mut position, mut last) = match state.cleared.split_first() {
@@ -140,7 +141,7 @@ fn clear(tx: &mut Transaction<'_>, id: PartitionId, state: &mut IndexState, limi
     Ok(removed)
 }
 
-/// Where a generation has entries, in the order of clearing.
+/// Returns the keyspaces and prefixes in which a generation has entries, in the order of clearing.
 fn stages(id: PartitionId, generation: Generation) -> [(Keyspace, Vec<u8>); 3] {
     [
         (Keyspace::Index, keys::index_generation(id, generation)),

@@ -1,5 +1,5 @@
-//! What would expire if an operator did something irreversible: moved the clock, or lifted a hold. Counted without
-//! reading items, and shown before it is done.
+//! Counts the items that an irreversible action of an operator would expire: moving the clock, or lifting a hold. It
+//! reads no items, and the counts are shown before the action.
 
 use storage::{Time, transact};
 
@@ -60,7 +60,8 @@ impl Engine {
 }
 
 impl View {
-    /// Counts what has not expired by a time under the policy in force and has by another time under another policy.
+    /// Counts the items that have not expired by a time under the policy in force and have by another time under another
+    /// policy.
     fn expiring(&self, since: Time, policy: &Policy, until: Time) -> Result<Count> {
         let View { snapshot, gate, .. } = self;
         let then = counters::dead_at_most(&**snapshot, gate.partition, policy, until)?;

@@ -2,7 +2,7 @@
 //!
 //! A query fits if equality restricts the first paths to one value each, and its order names the next ones, all in
 //! the direction of the index or all in the opposite one. Further paths of the index do not matter: items that are
-//! equal in what the order names are sorted by number afterwards (`refine`).
+//! equal in all keys of the order are sorted by number afterwards (`refine`).
 //!
 //! ```text
 //!   index       /a ASC   /b ASC   /c DESC   /d ASC

@@ -105,7 +105,7 @@ enum Stage<'a> {
 }
 
 impl<'a> PathCursor<'a> {
-    /// Opens a cursor over what a leaf admits. Returns `None` if the index cannot serve it.
+    /// Opens a cursor over the items that a leaf admits. Returns `None` if the index cannot serve it.
     pub(super) fn open(
         ctx: &'a QueryContext<'a>,
         leaf: &Leaf,

@@ -1,8 +1,8 @@
 //! Chooses the plan by which a query finds its items.
 //!
-//! Every plan returns a superset of what matches; the filter does the rest. Candidates are *probed*: their living
-//! entries are counted up to a small number. So a choice depends on data, but never on expired items, and neither the
-//! order nor the cost of an answer reveals whether the purge has run.
+//! Every plan returns a superset of the matching items; the filter drops the others. Candidates are *probed*: their
+//! living entries are counted up to a small number. So a choice depends on data, but never on expired items, and neither
+//! the order nor the cost of an answer reveals whether the purge has run.
 //!
 //! | in order of preference | position |
 //! |---|---|
@@ -35,7 +35,7 @@ use crate::types::error::Result;
 /// Reading an item costs about as much as reading this many entries of the index.
 const ENTRIES_FOR_AN_ITEM: usize = 8;
 
-/// How many entries of a range are counted for each item of a small part before the small part is taken. Counting
+/// How many entries of a range are counted for each item of a small part before the small part is chosen. Counting
 /// costs time as well: with fewer entries than the items would cost, an unused count is cheap.
 const PROBED_FOR_AN_ITEM: usize = 2;
 
@@ -55,7 +55,7 @@ pub(super) struct PartitionQuery<'q> {
     pub(super) stamps: Stamps,
     /// The effective keys of the scope in this partition; `None` for all of them.
     pub(super) range: Option<EffectiveRange>,
-    /// What the answer depends on.
+    /// The paths that the answer depends on.
     pub(super) references: &'q References,
     /// How the items are used.
     pub(super) purpose: Purpose,
@@ -178,8 +178,8 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
     fallback(ctx, partition_query)
 }
 
-/// Returns a stream for a condition that has one part, in the order of numbers: whether it is long or short, there is
-/// nothing to compare it with.
+/// Returns a stream for a condition that has one part, in the order of numbers: there is no other part to compare its
+/// length with.
 fn only_list<'a>(ctx: &'a QueryContext<'a>, condition: &Condition) -> Result<Option<ConditionStream<'a>>> {
     let is_one = !matches!(condition, Condition::All(_));
     if is_one && lists_in_order(condition, ctx.work.tuning.streams) {
@@ -244,7 +244,7 @@ fn sparse_conjunct<'c>(ctx: &QueryContext<'_>, condition: &'c Condition) -> Resu
     Ok(None)
 }
 
-/// Returns a stream of what a part of a condition admits.
+/// Returns a stream of the items that a part of a condition admits.
 fn build_part<'a>(
     ctx: &'a QueryContext<'a>,
     condition: &Condition,
@@ -254,7 +254,7 @@ fn build_part<'a>(
     Ok(built.map(|built| ConditionStream { whole: built.whole && std::ptr::eq(condition, part), ..built }))
 }
 
-/// Returns the plan when nothing that the index could list is small.
+/// Returns the plan when no part that the index could list is small.
 fn fallback<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>) -> Result<ChosenPlan<'a>> {
     if lists_in_order(&partition_query.condition, ctx.work.tuning.streams)
         && let Some(built) = build(ctx, &partition_query.condition, Completeness::No)?
@@ -586,7 +586,7 @@ fn numbered_leaf(condition: &Condition, number: u16) -> Option<&Leaf> {
     leaves(condition).find(|(known, _)| *known == number).map(|(_, leaf)| leaf)
 }
 
-/// Returns whether the index has what a condition admits in the order of numbers, however much it is.
+/// Returns whether the index has the items that a condition admits in the order of numbers, however many they are.
 fn lists_in_order(condition: &Condition, streams: usize) -> bool {
     match condition {
         Condition::Everything | Condition::Nothing => false,

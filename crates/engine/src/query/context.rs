@@ -15,7 +15,7 @@ use crate::expiry::header::Record;
 use crate::index::{Index, IndexEntry, Kind, PathKey, Term};
 use crate::types::error::Result;
 
-/// What every cursor and source over one partition needs.
+/// The context of the cursors and sources over one partition.
 pub(super) struct QueryContext<'a> {
     pub(super) container: &'a Container,
     pub(super) partition: &'a Partition,
@@ -107,7 +107,7 @@ impl<'a> QueryContext<'a> {
         Ok(Some(Box::new(Union::new(streams))))
     }
 
-    /// Returns the items of which the index knows only that they exist.
+    /// Returns the outliers: the index has no entries for their values.
     pub(super) fn outliers(&'a self, index: &Index, direction: Direction) -> Entries<'a> {
         Entries::new(self, index.outlier_prefix(), direction, false)
     }

@@ -1,9 +1,9 @@
 //! Reads the items that a source names by their numbers.
 //!
 //! A lookup searches every table of the store that may have the item. Items that were written one after another, as
-//! those of one partition key often are, lie side by side, and the next one costs a scan a fraction of a lookup. So
-//! where two items in a row were written close to each other, the reader opens a scan and steps through it as long as
-//! that pays:
+//! those of one partition key often are, are adjacent, and the next one costs a scan a fraction of a lookup. So
+//! where two consecutive items were written close to each other, the reader opens a scan and steps through it as long as
+//! that is cheaper:
 //!
 //! ```text
 //!   numbers      3    4  5      7          90      305
@@ -41,7 +41,7 @@ pub(super) struct ItemReader<'a> {
     head: Option<(ItemNumber, Bytes)>,
     /// How many items the scan has found.
     hits: u64,
-    /// Whether a scan has ended before it had paid for being opened.
+    /// Whether a scan ended before it had saved the cost of opening it.
     has_failed: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a> ItemReader<'a> {
     }
 
     fn step(&mut self) -> Option<(ItemNumber, Bytes)> {
-        // What is damaged beside the items that are asked for is not this request's: lookups do not meet it.
+        // Damage in items that were not requested does not concern this request: lookups would not read them.
         let Some(Ok((key, bytes))) = self.scan.as_mut().and_then(Iterator::next) else { return None };
         Some((keys::item_number(&key).ok()?, bytes))
     }

@@ -12,8 +12,8 @@
 //! it can and from the item's header where it must; expired items are neither shown nor counted (T14).
 //!
 //! A page is a request of its own, with its own snapshot and `now` (T16). Between two pages items may be written and
-//! expire, the purge may run, the indexing policy may change and the server may restart: an item that lives
-//! throughout and does not change is shown exactly once.
+//! expire, the purge may run, the indexing policy may change and the server may restart: an item that stays living
+//! and unchanged throughout is returned exactly once.
 
 mod by_composite;
 mod by_path;
@@ -126,8 +126,8 @@ impl Engine {
     }
 }
 
-/// Returns what tokens of a query are bound to: what its rows' positions depend on, and the part of the container
-/// that it reads, however a request names it.
+/// Returns the binding of a query's tokens: a hash of what its rows' positions depend on, and of the part of the
+/// container that it reads, however a request names it.
 fn binding(query: &Query, scope: &Scope, partitions: &[Arc<Partition>]) -> u64 {
     let mut bytes = query.resume_fingerprint().to_be_bytes().to_vec();
     for partition in partitions {
@@ -143,7 +143,7 @@ fn binding(query: &Query, scope: &Scope, partitions: &[Arc<Partition>]) -> u64 {
     fingerprint(&bytes)
 }
 
-/// Returns what a query needs from a partition.
+/// Returns the query of one partition.
 fn partition_query<'q>(
     query: &Query,
     analysis: &'q Analysis,

@@ -143,7 +143,7 @@ impl<'a> Entries<'a> {
 /// A position among entries.
 enum EntryCursor<'a> {
     Stored(Scan<'a>),
-    /// The place in the entries that a probe has read.
+    /// The index in the entries that a probe has read.
     Probed(usize),
 }
 
@@ -153,7 +153,7 @@ struct Passing {
     liveness: Liveness,
 }
 
-/// What is known of an entry's expiry.
+/// What a cursor has found out about an entry's expiry.
 enum Liveness {
     Marked(Mark),
     Known(bool),

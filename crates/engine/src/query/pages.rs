@@ -40,7 +40,7 @@ pub(super) struct Paging<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) context: &'a Context,
     pub(super) work: &'a Work,
-    /// What tokens of this request are bound to.
+    /// The binding of this request's tokens.
     pub(super) binding: u64,
 }
 
@@ -134,8 +134,8 @@ impl<'a> Paging<'a> {
         Ok(Some(QueryToken { binding, partition, position, resume, shortened, in_memory }))
     }
 
-    /// Returns the whole of a key that was too long for a token: from the item, or, if that is gone or has changed,
-    /// the part that the token has. Then rows that begin with it are shown again rather than lost.
+    /// Returns the whole of a key that was too long for a token: from the item, or, if the item was removed or changed,
+    /// the part that the token has. Then rows that begin with that part are returned again rather than lost.
     fn lengthened(&self, contexts: &[QueryContext<'_>], shortened: ShortenedKey) -> Result<Vec<u8>> {
         let Sorting::Paths(keys) = &self.analysis.sorting else { return Ok(shortened.head) };
         let [tie @ .., _, _, _, _] = shortened.tail;
@@ -173,7 +173,7 @@ impl<'a> Paging<'a> {
         Outcome { answer: answer.rows, token, metrics, report: report.finish(), renewals }
     }
 
-    /// Shows rows as the items come.
+    /// Returns rows in the order in which items are read.
     fn stream(
         &self,
         contexts: &'a [QueryContext<'a>],
@@ -359,7 +359,7 @@ impl<'a> Paging<'a> {
                         }
                         Flow::Enough => return Ok(self.outcome(run.finish()?, None, progress)),
                     }
-                    // A cursor may begin with what earlier pages have shown, and must get past that.
+                    // A cursor may begin with items that earlier pages have returned, and must get past them.
                     if self.work.is_spent() && dealt_with > before {
                         return Ok(self.outcome(run.pause()?, stop(dealt_with, false), progress));
                     }
@@ -379,7 +379,7 @@ impl<'a> Paging<'a> {
         (alone && references.paths.contains(&path)).then_some(path)
     }
 
-    /// Returns whether so few items match that sorting them costs less than reading in order past those that do not.
+    /// Returns whether so few items match that sorting them costs less than reading all items in order.
     fn is_worth_sorting(&self, contexts: &[QueryContext<'_>], keys: &[SortPath]) -> Result<bool> {
         let Some(first) = contexts.first() else { return Ok(false) };
         let condition = partition_query(self.query, self.analysis, &self.request.scope, first).condition;
@@ -461,7 +461,7 @@ impl<'a> Paging<'a> {
         Ok(Some(Refined::new(ctx, walk, keys, true)))
     }
 
-    /// Scores everything that matches, then shows it best first.
+    /// Scores all matching items, then returns them best first.
     fn ranked(
         &self,
         contexts: &'a [QueryContext<'a>],
@@ -526,7 +526,7 @@ impl<'a> Paging<'a> {
     }
 
     /// Refuses a key of a group or of a distinct row that is too long for a token: it belongs to no item, so it
-    /// cannot be shortened. A clear error is better than a client that drops the header.
+    /// cannot be shortened. Without this error, clients would drop the header.
     fn bound_key(&self, answer: &Answer) -> Result<()> {
         let sorts_items = matches!(self.analysis.sorting, Sorting::Paths(_));
         let belongs_to_item = sorts_items && self.query.is_streaming(Arrival::InOrder);

@@ -1,12 +1,11 @@
 //! The entries that a request has counted to choose its plan, so that none is read twice.
 //!
-//! A choice counts the living entries of a part of a condition, up to a small number, and may ask for more of them
-//! later. If it stopped counting, what it has seen serves the next requests, too (`EntryFloors`). If the part is a
-//! single value, its entries come in the order of the numbers: once all of them have been counted, the stream of the
-//! chosen plan reads them from here (`Entries`). It counts them as work of the page like those that it reads from the
-//! store.
+//! A choice counts the living entries of a part of a condition, up to a small number, and may count more of them later.
+//! If it stopped before the end, the number serves later requests, too (`EntryFloors`). If the part is a single value,
+//! its entries are in the order of the numbers: once all of them have been counted, the stream of the chosen plan reads
+//! them from here (`Entries`). It counts them as work of the page like those that it reads from the store.
 //!
-//! Only so many parts, and only small ones, are kept: a request may have thousands, and some of megabytes.
+//! A bounded number of small parts is kept: a request may have thousands, and some of megabytes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,7 +35,7 @@ pub(super) struct ProbedEntry {
     pub(super) is_living: bool,
 }
 
-/// What a request has counted so far in one partition.
+/// The probes of a request in one partition.
 #[derive(Debug, Default)]
 pub(super) struct Probes(RefCell<Vec<Probe>>);
 
@@ -119,7 +118,7 @@ impl Probes {
 }
 
 impl Probe {
-    /// Creates the probe of a leaf of which earlier requests may know something.
+    /// Creates the probe of a leaf that earlier requests may have counted.
     fn of_state(ctx: &QueryContext<'_>, index: &Index, leaf: &Leaf) -> Result<Probe> {
         let mut probe = Probe::new(leaf);
         if probe.term.is_none() {
@@ -168,8 +167,8 @@ impl Probe {
         })
     }
 
-    /// Lets the next requests know what was counted, unless one of the entries is known to be living only by the
-    /// header of its item.
+    /// Stores the number for later requests, unless one of the entries is known to be living only by the header of its
+    /// item.
     fn remember(&self, ctx: &QueryContext<'_>) {
         let Some(state) = self.counted_in else { return };
         if self.until.is_none_or(|until| ctx.view.gate.now < until) {

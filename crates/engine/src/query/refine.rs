@@ -18,7 +18,7 @@ use crate::expiry::header::Record;
 use crate::expiry::item::Item;
 use crate::types::error::Result;
 
-/// What comes next in the query's order.
+/// The next step in the query's order.
 #[derive(Debug)]
 pub(super) enum Sorted {
     /// A living item; `sort` is exact.

@@ -18,7 +18,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Notes what the query could use and the index does not have.
+    /// Records the paths that the query could use and that are not indexed.
     pub(super) fn consider(&mut self, analysis: &Analysis, contexts: &[QueryContext<'_>]) {
         let Some(ctx) = contexts.first() else { return };
         let mut paths = Vec::new();

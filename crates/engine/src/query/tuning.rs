@@ -2,13 +2,13 @@
 
 use crate::types::limits::PAGE_ENTRIES_MAX;
 
-/// Which amounts are small and which are large.
+/// The limits between small and large amounts.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuning {
     /// Living entries that a probe counts; a part with fewer is small.
     pub(crate) probe: usize,
-    /// Entries that are counted at most to decide whether sorting what matches is cheaper than reading in order, and
-    /// whether a count should use one part of its filter.
+    /// The most entries that are counted to decide whether sorting the matching items is cheaper than reading in order,
+    /// and whether a count should use one part of its filter.
     pub(crate) sort_probe: usize,
     /// A page ends after this many entries, living or expired.
     pub(crate) page_entries: usize,

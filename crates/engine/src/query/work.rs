@@ -1,4 +1,4 @@
-//! The work of a request: when a page ends, what the metrics count, and whether the client still waits.
+//! The work of a request: it ends a page at its limit, counts for the metrics, and checks whether the client still waits.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const BYTES_LIKE_AN_ENTRY: u64 = 256;
 /// The work of one request.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// Which amounts are small and which are large.
+    /// The limits between small and large amounts.
     pub(super) tuning: Tuning,
     cancel: Arc<AtomicBool>,
     /// Entries read, living or expired.
@@ -35,7 +35,7 @@ impl Work {
         Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), index_entries, budget }
     }
 
-    /// Lets the page end once it has read its limit of entries, with what it has by then.
+    /// Lets the page end once it has read its limit of entries, with the rows that it has by then.
     pub(super) fn end_in_time(&self) {
         self.limit.set(self.tuning.page_entries);
     }

@@ -12,8 +12,8 @@ use crate::expiry::{Change, Lifecycle};
 use crate::types::error::{Error, Result};
 
 impl Engine {
-    /// Looks a container or collection up by its names. The system's own collections are not found: a caller that has an [`Owner`] may show
-    /// and change all of it.
+    /// Looks a container or collection up by its names. The system's own collections are not found: a caller that has an
+    /// [`Owner`] may show and change all of it.
     pub fn owner(&self, api: Api, database: &str, name: &str) -> Result<Owner> {
         match api {
             Api::NoSql => Ok(Owner::Container(self.container(&*self.database(database)?, name)?)),

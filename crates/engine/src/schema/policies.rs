@@ -29,8 +29,8 @@ pub(crate) fn change_policy(
         }
         let sequence = events.next(tx);
         let occupied = |queue: Queue, through: Millis| queues::is_occupied(tx, partition, queue, through);
-        // A change that needs no judgement of items is made even while the clock is suspect: it uses the trusted
-        // time.
+        // A change that does not decide which items have expired is made even while the clock is suspect: it uses the
+        // trusted time.
         let policy = next.change(change.clone(), tx.trusted_time(), sequence, occupied)?;
         history::follow(tx, partition, &next, &policy, sequence)?;
         next = policy;

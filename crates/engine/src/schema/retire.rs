@@ -1,8 +1,7 @@
 //! Dropped collections whose feed can still be read.
 //!
-//! Their policy is removed from the catalog, so nothing writes to them. It is kept in their own record, because the
-//! instants of expiry follow from it. When the feed is past its retention they become dropped partitions like all
-//! others.
+//! Their policy is removed from the catalog, so no request writes to them. It is kept in their own record, because the
+//! instants of expiry follow from it. When the feed is past its retention they become ordinary dropped partitions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Date rules in a store: figures, index, queues and purge against what the items themselves call for (T27).
+//! Date rules in a store: figures, index, queues and purge against the values computed from the items themselves (T27).
 //!
 //! No container of the NoSQL API has date rules. The test adds them to one, because its index and its figures are the
 //! ones that must be right. Which items have expired is decided in `expiry` and tested there.
@@ -67,7 +67,7 @@ impl World {
         World::with("")
     }
 
-    /// With further members of the container's definition.
+    /// Creates a world with further members of the container's definition.
     pub(crate) fn with(more: &str) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_millis(START_MS)));
         let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
@@ -170,7 +170,7 @@ impl World {
         page.rows.len()
     }
 
-    /// Checks that every figure, queue, counter and index answer is what the stored items call for.
+    /// Checks that every figure, queue, counter and index answer is the one computed from the stored items.
     pub(crate) fn check(&self) {
         let snapshot = self.engine.store.snapshot().expect("a snapshot");
         let policy = Arc::clone(&self.partition().policy.read());
@@ -389,8 +389,8 @@ fn t19_t27_the_purge_says_when_the_first_date_comes() {
     assert_eq!(next_due(), Some(Time::from_millis(START_MS + 20_000)));
 }
 
-/// T13, T22: what a dropped rule had expired stays expired and is purged; its entries of living items go with their
-/// next versions.
+/// T13, T22: items that a dropped rule had expired stay expired and are purged; its entries of living items are removed
+/// with their next versions.
 #[test]
 fn t27_a_dropped_rule_leaves_nothing_for_good() {
     let world = World::new();

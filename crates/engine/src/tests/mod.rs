@@ -1,4 +1,4 @@
-//! Tests that look below the engine's interface, over several folders.
+//! Tests below the engine's interface, over several folders.
 
 pub(crate) mod below;
 mod date_rules;

@@ -263,7 +263,7 @@ fn t17_who_sees_what_followed_an_expiry_does_not_see_the_expired() {
     }
 }
 
-/// No commit between snapshot and `now`. `x` is nine seconds old when it is written again, and lives throughout: no
+/// No commit between snapshot and `now`. `x` is nine seconds old when it is written again, and is living throughout: no
 /// view may have its old version and a time at which that version would have expired.
 #[test]
 fn t13_no_view_takes_for_dead_what_a_write_on_its_way_keeps_alive() {
@@ -278,7 +278,7 @@ fn t13_no_view_takes_for_dead_what_a_write_on_its_way_keeps_alive() {
     }
 }
 
-/// All under the lock, the reader's half. `x` lives throughout: it is five seconds old when `D` grows from 10 to
+/// All under the lock, the reader's half. `x` is living throughout: it is five seconds old when `D` grows from 10 to
 /// 1000. No view may apply the 10 at a later time.
 #[test]
 fn t13_no_view_judges_by_a_rule_that_is_no_longer_in_force() {
@@ -295,7 +295,7 @@ fn t13_no_view_judges_by_a_rule_that_is_no_longer_in_force() {
 }
 
 /// All under the lock, the other half: a change has taken its time and is not in force yet. A view that opens then
-/// must wait, or the old rule would expire what the new one lets live.
+/// must wait, or the old rule would expire items that the new one does not.
 #[test]
 fn t13_no_view_opens_between_the_time_of_a_change_and_its_coming_into_force() {
     let world = World::new(10);
@@ -329,7 +329,7 @@ fn t13_a_forgotten_cutoff_brings_nobody_back() {
     }
 }
 
-/// Sequence and LSN before the snapshot: a session token never claims more than was seen.
+/// Sequence and LSN before the snapshot: a session token never names a commit that the view does not have.
 #[test]
 fn the_sequence_and_the_lsn_of_a_view_are_in_its_snapshot() {
     for (open, way, point) in interruptions() {

@@ -1,9 +1,9 @@
-//! Random operations under all TTL modes (T33), through the engine's public interface, beside a model that knows no
-//! queues, cutoffs, renewals or counters. The model has a list of items and the settings in force, and decides after
+//! Random operations under all TTL modes (T33), through the engine's public interface, beside a model without queues,
+//! cutoffs, renewals and counters. The model has a list of items and the settings in force, and decides after
 //! each step which items have expired.
 //!
-//! After each step every queue, counter, index entry and renewal record is compared with what the stored items call
-//! for.
+//! After each step every queue, counter, index entry and renewal record is compared with the one computed from the
+//! stored items.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

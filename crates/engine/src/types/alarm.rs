@@ -1,6 +1,6 @@
 //! Wakes the purge loop when something becomes due earlier than the loop expects, or when the clock is suspect (T34).
 //!
-//! Without it the loop would have to poll every second; with it an idle store does nothing at all (T19).
+//! Without it the loop would have to poll every second; with it an idle store does no work (T19).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// What is set while a step runs is not in the step's snapshot, so the step's own due time does not include it.
+    /// A due time that is set while a step runs is not in the step's snapshot, so the step's own due time does not include it.
     #[test]
     fn what_is_set_during_a_step_rings() {
         let alarm = Alarm::default();

@@ -14,7 +14,7 @@
 //!
 //! Kilobytes are rounded up. `docs/request-units.md` repeats the table, with the published figures that it is fitted
 //! to. The charge depends on the item's size and terms and on the living entries that were read, never on expiry: a
-//! write that finds an expired item in its way costs what it would cost if nothing were there (T14, T21).
+//! write that removes an expired item with its id costs as much as without that item (T14, T21).
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};

@@ -1,6 +1,6 @@
 //! Errors, grouped by what the caller can do about them.
 //!
-//! No variant knows a status code of any wire: each front end maps this enum once, in its own `error.rs`, as an
+//! No variant has a status code of a protocol: each front end maps this enum once, in its own `error.rs`, as an
 //! exhaustive match.
 
 use bson::RawDocument;
@@ -14,13 +14,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a call failed. Whatever the variant, the store is as it was before the call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The thing does not exist, or has expired (T15).
+    /// The resource does not exist, or has expired (T15).
     #[error("{what} does not exist")]
     NotFound {
         /// What was looked up, with its name.
         what: String,
     },
-    /// The database or container that should have the thing does not exist.
+    /// The database or container that should have the resource does not exist.
     #[error("{what} does not exist")]
     OwnerNotFound {
         /// The owner that is missing.
@@ -44,7 +44,7 @@ pub enum Error {
         /// What the condition was about.
         what: String,
     },
-    /// The request is wrong; the message names the offending thing and what would be accepted.
+    /// The request is wrong; the message names the offending part and what would be accepted.
     #[error("{message}")]
     Invalid {
         /// The whole explanation.

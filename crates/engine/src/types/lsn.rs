@@ -18,7 +18,7 @@
 //! is always 0, and takes no byte.
 //!
 //! The count is stored in the partition's total. A copy in memory saves readers that lookup: it is raised when a
-//! commit is durable and before it is acknowledged, so it is neither ahead of what a crash would leave nor behind
+//! commit is durable and before it is acknowledged, so it is neither ahead of what recovery would find nor behind
 //! what a client was shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ use document::Sequence;
 use super::error::Error;
 use super::events;
 
-/// A range of a container with an LSN of it. The two belong together: a number says nothing about another range.
+/// A range of a container with an LSN of it. The two belong together: LSNs of different ranges are not comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeLsn {
     /// The position of the range in its container.

@@ -1,4 +1,4 @@
-//! Types that every folder names: errors, limits, sequences, LSNs, charges, and the operations that clients ask for.
+//! Types that every folder uses: errors, limits, sequences, LSNs, charges, and the parts of requests.
 
 pub(crate) mod alarm;
 pub(crate) mod charge;

@@ -163,7 +163,7 @@ pub struct Offer {
     pub highest: u32,
     /// Version of the offer.
     pub etag: document::Etag,
-    /// Returns the time of its last change, seconds since 1970.
+    /// The time of its last change, seconds since 1970.
     pub ts: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a container makes of its JSON items: ids and unique values within a logical partition, entries in the generations of
+//! How a container stores its JSON items: ids and unique values within a logical partition, entries in the generations of
 //! the path index.
 
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub(crate) struct ContainerSchema {
     pub(crate) container: Arc<Container>,
     pub(crate) partition: Arc<Partition>,
     pub(crate) maintained: MaintainedIndexes,
-    /// The logical partition that all items in question lie in; none if each is to be asked.
+    /// The logical partition of all items in question; `None` if it is read from each item.
     home: Option<Arc<Home>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct ContainerSchema {
 pub(crate) type ContainerContext = WriteContext<ContainerSchema>;
 
 impl ContainerSchema {
-    /// A partition as a reader has it.
+    /// Opens a partition for a reader.
     pub(crate) fn open(
         reader: &dyn Read,
         container: &Arc<Container>,
@@ -44,7 +44,7 @@ impl ContainerSchema {
         Ok(ContainerSchema { container, partition, maintained, home: None })
     }
 
-    /// The logical partition that an item lies in.
+    /// Returns the logical partition of an item.
     pub(crate) fn home_of(&self, record: &Record) -> Result<Cow<'_, Home>> {
         match &self.home {
             Some(home) => Ok(Cow::Borrowed(home)),

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   draft ------> claim the id and the unique values -> number -> footprint -> merge with the old one -> history
-//!   (outside)     expired items in the way are removed
+//!   (outside)     expired holders are removed
 //! ```
 //!
 //! A write that finds an expired item, under its own id or under a unique value that it claims, removes that item with every
-//! entry in the same commit (T15): for the caller it was never there, and the purge finds nothing left to do.
+//! entry in the same commit (T15): the caller does not see it, and the purge has nothing left to do.
 //!
 //! Every claim comes before the first put, so a refused write leaves nothing in its transaction except the removal of expired
 //! items. An [`ItemSchema`] has what containers and collections do differently.
@@ -220,7 +220,7 @@ impl<S: ItemSchema> WriteContext<S> {
     /// Removes an expired item with every entry. It takes no sequence, so no client can see when it was removed, or by what.
     ///
     /// A damaged item that cannot be removed stays as it is, and the write takes over its id and values all the same (T15): no entry
-    /// leads to it any more, and a later removal leaves the new item's entries alone. The purge sets it aside and reports it.
+    /// leads to it any more, and a later removal keeps the new item's entries. The purge sets it aside and reports it.
     fn remove_expired(&self, tx: &mut Transaction<'_>, expired: &Record<S::Body>) -> Result<()> {
         self.gate.check_expired(tx, &expired.header)?;
         let removed = set_aside::attempt(tx, |tx| {
@@ -235,7 +235,7 @@ impl<S: ItemSchema> WriteContext<S> {
         Ok(())
     }
 
-    /// Records a version where all versions are kept; one that has already expired is removed at once.
+    /// Records a version where all versions are kept; a version that has already expired is removed at once.
     fn keep_version(
         &self,
         tx: &mut Transaction<'_>,

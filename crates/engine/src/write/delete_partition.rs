@@ -1,7 +1,7 @@
-//! Deleting all items of a logical partition.
+//! Deletes all items of a logical partition.
 //!
 //! It runs in bounded transactions, so that a partition of any size neither stops other writers nor fills memory. Items that
-//! were written after the call began are left alone.
+//! were written after the call began are kept.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub struct Emptied {
 }
 
 impl Engine {
-    /// Deletes the living items of a partition key. Blocks until all are gone. Refused if one of them is
-    /// held; one that is held meanwhile ends it there.
+    /// Deletes the living items of a partition key. Blocks until all are deleted. Refused if one of them is
+    /// held; if one becomes held meanwhile, the call ends there.
     pub fn delete_partition(&self, container: &Arc<Container>, key: &PartitionKey) -> Result<Emptied> {
         let home = Arc::new(home_of_key(container, Some(key.clone()))?);
         let partition = Arc::clone(container.partition_of(&home.effective));

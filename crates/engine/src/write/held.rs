@@ -1,4 +1,4 @@
-//! What may not be changed or removed because it is held (T31).
+//! Refuses changes and removals of held items and containers (T31).
 
 use document::Document;
 use storage::{Direction, KeyRange, Keyspace, Read, Transaction};

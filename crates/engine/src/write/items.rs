@@ -1,4 +1,4 @@
-//! The operations of the NoSQL API on one item: what is checked before the transaction, and what each does inside it.
+//! The operations of the NoSQL API on one item: the checks before the transaction, and the work of each inside it.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(super) enum Action {
 }
 
 impl Prepared {
-    /// Works out what needs no state.
+    /// Prepares everything that needs no state.
     pub(super) fn new(
         container: &Container,
         key: Option<PartitionKey>,
@@ -109,7 +109,8 @@ fn check_body(body: &Document) -> Result<ItemDraft> {
     Ok(Draft { body, ttl, extracted: ExtractedTerms::default() })
 }
 
-/// The draft of a body with its index terms, extracted before the transaction, and the logical partition that it is for.
+/// Returns the draft of a body with its index terms, extracted before the transaction, and the logical partition that it
+/// is for.
 fn prepare_body(
     container: &Container,
     key: Option<PartitionKey>,
@@ -122,7 +123,7 @@ fn prepare_body(
 }
 
 impl Action {
-    /// Does it inside the transaction.
+    /// Runs the operation inside the transaction.
     pub(super) fn apply(
         self,
         tx: &mut Transaction<'_>,
@@ -197,7 +198,7 @@ impl RunningOperation<'_> {
         if let Some(condition) = &patch.condition {
             let context = Context::new(tx.time().millis(), 1).with_budget(PATCH_CONDITION_STEPS_MAX);
             let holds = condition.matches(&item, &context);
-            // A condition that could not be decided is not one that does not hold.
+            // A condition that could not be evaluated is an error, not a condition that does not hold.
             if let Some(fault) = context.fault() {
                 return Err(fault.into());
             }
@@ -241,7 +242,7 @@ impl RunningOperation<'_> {
         Ok(Outcome { seconds_left, ..outcome })
     }
 
-    /// The living item under a name, in this logical partition.
+    /// Returns the living item under a name, in this logical partition.
     fn living(&self, tx: &Transaction<'_>, name: &ItemName) -> Result<Record> {
         let found = match name {
             ItemName::Id(id) => self.at_id(tx, id)?,
@@ -256,7 +257,7 @@ impl RunningOperation<'_> {
         found.ok_or_else(|| Error::no_item(name))
     }
 
-    /// The living item of an id in this logical partition.
+    /// Returns the living item of an id in this logical partition.
     fn at_id(&self, tx: &Transaction<'_>, id: &str) -> Result<Option<Record>> {
         let found = self.context.gate.by_id_key(tx, &self.home.id_key(id));
         Ok(found.map_err(|error| error.at_item(format_args!("item '{id}'")))?.living())
@@ -270,7 +271,7 @@ impl RunningOperation<'_> {
         Outcome { effect, item, charge, range, seconds_left, renewal: None }
     }
 
-    /// The range that it runs in, at an LSN.
+    /// Returns the range that it runs in, at an LSN.
     fn range_at(&self, lsn: u64) -> RangeLsn {
         RangeLsn { range: self.context.schema.partition.index, lsn }
     }

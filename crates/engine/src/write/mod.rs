@@ -6,10 +6,10 @@
 //! | `schema.rs` | what differs between containers and collections |
 //! | `container_schema.rs` | that of containers; that of collections is in `collection/schema.rs` |
 //! | `items.rs` | the operations of the NoSQL API on one item |
-//! | `held.rs` | what may not be changed because it is held |
+//! | `held.rs` | refusals of changes to held items |
 //!
-//! What is known before the transaction is worked out on the caller's thread ([`Prepared`]); what depends on the current state
-//! happens inside it.
+//! Work that needs no state is done on the caller's thread ([`Prepared`]); work that depends on the current state happens inside
+//! the transaction.
 
 pub(crate) mod container_schema;
 pub(crate) mod context;
@@ -39,7 +39,7 @@ use crate::types::error::{Error, Result};
 use crate::types::limits::{BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX};
 
 impl Engine {
-    /// As [`write_with`](Engine::write_with); the countdown of an item that is replaced begins again.
+    /// Does what [`write_with`](Engine::write_with) does; the countdown of an item that is replaced begins again.
     pub fn write(
         &self,
         container: &Arc<Container>,
@@ -70,7 +70,7 @@ impl Engine {
         self.run(container, home, countdown, apply, |outcome| (outcome.charge, outcome.range.lsn))
     }
 
-    /// As [`batch_with`](Engine::batch_with); the countdowns of items that are replaced begin again.
+    /// Does what [`batch_with`](Engine::batch_with) does; the countdowns of items that are replaced begin again.
     pub fn batch(
         &self,
         container: &Arc<Container>,
@@ -138,8 +138,8 @@ impl Engine {
         transact_noting(&*self.store, lanes, run, move |outcome| counted.known_lsn.raise(sum_up(outcome).1))
     }
 
-    /// A countdown that continues may begin in the past, which needs rules of its own. They are made once in the life of a
-    /// container, before its first write of this kind; a caller that cannot wait for that has it done elsewhere.
+    /// Creates the rules that a continuing countdown needs, because it may begin in the past. They are created once per
+    /// container, before its first write of this kind; a caller that cannot wait for that calls this on another thread.
     pub fn prepare_ttl_modes(&self, container: &Arc<Container>, countdown: Countdown) -> Result<()> {
         if container.is_prepared_for(countdown) {
             return Ok(());
@@ -148,7 +148,7 @@ impl Engine {
     }
 }
 
-/// The operations of a batch, all in one logical partition.
+/// Returns the operations of a batch, all in one logical partition.
 fn prepare_batch(
     container: &Container,
     key: &PartitionKey,
@@ -183,7 +183,7 @@ fn apply_batch(
     Ok(outcomes)
 }
 
-/// Refuses a batch with no or too many operations; the words are the service's, clients look for them.
+/// Refuses a batch with no or too many operations; the messages are the service's, because clients match them.
 pub fn check_batch_size(operations: usize) -> Result<()> {
     match operations {
         0 => Err(Error::invalid("Batch request has no operations.")),

@@ -1,4 +1,4 @@
-//! What a client may ask to be done to one item, and how a batch of that fails.
+//! The operations that a client may request on one item, and the error of a batch of them.
 
 use document::Document;
 
@@ -55,12 +55,12 @@ pub enum Operation {
     },
 }
 
-/// Why a transactional batch did nothing.
+/// The error of a transactional batch, which changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchError {
-    /// The operation that failed; none if the batch as a whole did.
+    /// The operation that failed; `None` if the batch as a whole did.
     pub index: Option<usize>,
-    /// Why.
+    /// Its error.
     pub error: Error,
 }
 

@@ -36,22 +36,22 @@ pub(crate) trait ItemSchema: Sized {
     /// The terms or keys extracted from a body for its index entries, so that this is not done twice, or inside a transaction.
     type Extracted: Default;
 
-    /// The physical partition of the items.
+    /// Returns the physical partition of the items.
     fn partition(&self) -> &Arc<Partition>;
 
-    /// The owner as evidence names it.
+    /// Returns the owner as evidence names it.
     fn source(&self) -> &Self::Source;
 
-    /// The key of the entry that leads from a body's id to the item.
+    /// Returns the key of the entry that leads from a body's id to the item.
     fn id_key(&self, body: &Self::Body) -> Result<Vec<u8>>;
 
-    /// The item of a body, for messages.
+    /// Returns the item of a body, for messages.
     fn item_name(&self, body: &Self::Body) -> String;
 
-    /// The error about an id that a living item has.
+    /// Returns the error about an id that a living item has.
     fn id_taken(&self, body: &Self::Body) -> Error;
 
-    /// Whether a new version changes the id; an error if it must not.
+    /// Returns whether a new version changes the id; fails if it must not.
     fn changes_id(&self, old: &Self::Body, new: &Self::Body) -> Result<bool>;
 
     /// Updates what was extracted from a new version to the current indexes; `old` is the version it replaces. Missing parts may be
@@ -70,7 +70,7 @@ pub(crate) trait ItemSchema: Sized {
         Self::Extracted::default()
     }
 
-    /// Claims through the context every unique value that a new version has and the old one has not. An error if a living item has
+    /// Claims through the context every unique value that a new version has and the old one has not. Fails if a living item has
     /// one.
     fn claim_unique_values(
         &self,
@@ -80,12 +80,12 @@ pub(crate) trait ItemSchema: Sized {
         old: Option<(ItemNumber, &Self::Extracted)>,
     ) -> Result<()>;
 
-    /// The date by which a rule makes an item expire.
+    /// Returns the date by which a rule makes an item expire.
     fn date(&self, _rule: u32, _body: &Self::Body) -> Option<Millis> {
         None
     }
 
-    /// All entries of a version, with these traces.
+    /// Returns all entries of a version, with these traces.
     fn footprint(
         &self,
         traces: Traces,
@@ -101,13 +101,13 @@ pub(crate) trait ItemSchema: Sized {
     /// Stores the notes.
     fn store_notes(&self, _tx: &mut Transaction<'_>) {}
 
-    /// All entries of a stored version.
+    /// Returns all entries of a stored version.
     fn stored_footprint(&self, record: &Record<Self::Body>) -> Result<Footprint> {
         let traces = Traces::new(self.partition().id, record);
         self.footprint(traces, record, &mut self.extract_stored(record))
     }
 
-    /// All entries of a stored version that will be removed.
+    /// Returns all entries of a stored version that will be removed.
     fn footprint_to_remove(&self, record: &Record<Self::Body>) -> Result<Footprint> {
         let traces = Traces::to_remove(self.partition().id, record);
         self.footprint(traces, record, &mut self.extract_stored(record))

@@ -175,7 +175,7 @@ fn set(bytes: &mut Bytes, at: usize, change: impl FnOnce(&mut u8)) {
     *bytes = changed.into();
 }
 
-/// The scene, as an input leaves it.
+/// Returns the scene, as an input leaves it.
 fn damaged(data: &[u8]) -> Arc<dyn Store> {
     let mut entries = scene().clone();
     for damage in data.as_chunks().0.iter().take(DAMAGES_MAX) {
@@ -184,7 +184,7 @@ fn damaged(data: &[u8]) -> Arc<dyn Store> {
     filled(&entries)
 }
 
-/// A store with these entries; of two with one key the later counts.
+/// Returns a store with these entries; of two with one key the later counts.
 fn filled(entries: &Entries) -> Arc<dyn Store> {
     let clock = Arc::new(ManualClock::new(START.plus_millis(120_000)));
     let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).expect("a new store"));
@@ -285,7 +285,7 @@ fn use_collection(engine: &Engine, collection: &Arc<Collection>, note: &mut impl
     }
 }
 
-/// All entries of a store with something of everything.
+/// Returns all entries of a store with something of everything.
 fn scene() -> &'static Entries {
     static SCENE: OnceLock<Entries> = OnceLock::new();
     SCENE.get_or_init(|| {
@@ -344,7 +344,7 @@ fn fill(engine: &Engine, clock: &ManualClock) -> Result<()> {
     Ok(())
 }
 
-/// The container of the scene, if it is still known.
+/// Returns the container of the scene, if it is still known.
 fn container(engine: &Engine) -> Option<Arc<Container>> {
     let database = engine.databases().into_iter().next()?;
     engine.containers(&database).into_iter().next()
@@ -354,7 +354,7 @@ fn key() -> PartitionKey {
     PartitionKey::from_header("[\"p\"]").expect("a key")
 }
 
-/// An item; one named `b` lives for fifty seconds.
+/// Returns an item; one named `b` lives for fifty seconds.
 fn item(id: &str) -> Document {
     let ttl = if id == "b" { ",\"ttl\":50" } else { "" };
     let n = u32::from(id.as_bytes()[0] % 5);

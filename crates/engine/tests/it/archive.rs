@@ -22,14 +22,14 @@ fn wish(world: &World, owner: &Owner, directory: Option<&str>) {
     world.engine.change_lifecycle(owner, |settings| settings.archive = directory).expect("a wish");
 }
 
-/// A container `c` with an archive `cold`.
+/// Returns a container `c` with an archive `cold`.
 fn archived(more: &str) -> World {
     let world = World::new();
     wish(&world, &Owner::Container(world.container(more)), Some("cold"));
     world
 }
 
-/// The ids of all lines, in their order.
+/// Returns the ids of all lines, in their order.
 fn ids(world: &World) -> Vec<String> {
     let id = |line: &String| {
         let (_, rest) = line.split_once(r#""id":""#).expect("a line names its item");

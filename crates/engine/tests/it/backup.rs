@@ -57,7 +57,7 @@ fn lives(engine: &Engine, id: &str) -> bool {
     }
 }
 
-/// A world in which some items have expired and are not purged.
+/// Returns a world in which some items have expired and are not purged.
 fn world() -> World {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);

@@ -18,7 +18,7 @@ fn names(items: &[engine::BrowsedItem]) -> Vec<String> {
     items.iter().map(name).collect()
 }
 
-/// All pages together, and how many there were.
+/// Returns all pages together, and how many there were.
 fn all_pages(world: &World, owner: &Owner, max_items: usize) -> (Vec<String>, usize) {
     let (mut all, mut pages, mut after): (Vec<String>, usize, Option<BrowsePosition>) = (Vec::new(), 0, None);
     loop {

@@ -20,7 +20,7 @@ impl Dice {
 
 const IDS: u64 = 6;
 
-/// A body with or without a ttl of its own, of some size; unique values meet now and then.
+/// Returns a body with or without a ttl of its own, of some size; unique values meet now and then.
 fn draw_body(dice: &mut Dice, id: u64) -> String {
     let ttl = ["", r#","ttl":10"#, r#","ttl":-1"#, r#","ttl":25"#][dice.roll(4) as usize];
     let (a, u, fill) = (dice.roll(3), dice.roll(9), "y".repeat(dice.roll(3) as usize * 900));

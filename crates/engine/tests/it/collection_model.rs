@@ -65,7 +65,7 @@ impl Known {
         by_ttl || DATE_FIELDS.iter().zip(&rules.delays).any(by_date)
     }
 
-    /// The values in the index on `a`, as MongoDB orders them; a missing one is null, before numbers.
+    /// Returns the values in the index on `a`, as MongoDB orders them; a missing one is null, before numbers.
     fn values(&self, field: &str) -> Vec<Option<i32>> {
         let number = |value: &Value| if let Value::Int32(number) = value { Some(*number) } else { None };
         let mut values = match self.document.get(field) {
@@ -168,7 +168,7 @@ impl Life {
         document
     }
 
-    /// Whether a living item other than that of the `_id` has the unique value of a document.
+    /// Returns whether a living item other than that of the `_id` has the unique value of a document.
     fn is_taken(&self, document: &Document, except: i32) -> bool {
         let value = document.get("u");
         value.is_some() && self.items.iter().any(|item| item.id != except && item.document.get("u") == value)

@@ -26,7 +26,7 @@ pub(crate) fn id_of(found: &Found) -> i32 {
     }
 }
 
-/// An index on one field.
+/// Returns an index on one field.
 pub(crate) fn by(field: &str) -> Document {
     Document::new().with("key", Document::new().with(field, 1)).with("name", format!("{field}_1"))
 }

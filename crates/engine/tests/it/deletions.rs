@@ -16,7 +16,7 @@ fn record(world: &World, owner: &Owner, is_on: bool) {
     world.engine.change_lifecycle(owner, |settings| settings.deletion_record = is_on).expect("a wish");
 }
 
-/// The only log of a container or collection.
+/// Returns the only log of a container or collection.
 fn log_of(world: &World, owner: &Owner) -> DeletionLog {
     let mut logs = world.engine.deletion_logs_of(owner).expect("logs");
     assert_eq!(logs.len(), 1);
@@ -29,7 +29,7 @@ fn lines_of(world: &World, log: &DeletionLog) -> Vec<String> {
     String::from_utf8(page.lines).expect("text").lines().map(str::to_owned).collect()
 }
 
-/// A line without what differs from run to run.
+/// Returns a line without what differs from run to run.
 fn event(line: &str) -> &str {
     let (_, event) = line.split_once(r#","event":"#).expect("an event");
     event.rsplit_once(r#","hash":"#).expect("a hash").0

@@ -58,7 +58,7 @@ fn open(directory: &Path, clock: &Arc<ManualClock>) -> Engine {
     engine
 }
 
-/// The value of `n` of an item, none if it is not there.
+/// Returns the value of `n` of an item, none if it is not there.
 fn item(engine: &Engine, container: &str, user: &str, id: &str) -> Option<f64> {
     let container = engine.container(&engine.database("db").expect("there"), container).expect("there");
     match engine.read(&container, &key(user), &ItemName::Id(id.into()), &Precondition::None) {
@@ -78,7 +78,7 @@ fn items(engine: &Engine) -> [Option<f64>; 5] {
     ]
 }
 
-/// Which of the three documents are there.
+/// Returns which of the three documents are there.
 fn documents(engine: &Engine) -> Vec<i32> {
     let carts = engine.collection("shop", "carts").expect("there");
     let reading = engine.reading(&[&carts]).expect("a view");

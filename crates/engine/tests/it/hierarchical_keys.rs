@@ -116,7 +116,7 @@ impl Keyed {
     }
 }
 
-/// The ids of the items whose key begins with these parts, sorted.
+/// Returns the ids of the items whose key begins with these parts, sorted.
 fn below(prefix: &str) -> Vec<String> {
     let prefix = key(prefix);
     let below = ITEMS.iter().filter(|(_, _, text)| prefix.is_prefix_of(&key(text)));

@@ -29,7 +29,7 @@ pub(crate) fn after(world: &World, position: Position) -> (Vec<String>, Position
     (page.events.iter().map(told).collect(), page.next)
 }
 
-/// An event in short: what happened, to which id, from which version to which.
+/// Returns an event in short: what happened, to which id, from which version to which.
 fn told(event: &Event<Item>) -> String {
     let version = |item: &Option<Item>| {
         let version = item.as_ref().and_then(|item| item.body.get("v")?.as_i64());

@@ -42,7 +42,7 @@ struct Rules {
 }
 
 impl Known {
-    /// When the rules expire it (T2, T27).
+    /// Returns when the rules expire it (T2, T27).
     fn deadline(&self, rules: &Rules) -> Option<i64> {
         let written = self.written_ms.div_euclid(1000);
         let by_ttl = match (self.ttl, rules.default) {

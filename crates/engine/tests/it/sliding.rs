@@ -8,7 +8,7 @@ use engine::{ArchiveDirectory, Container, ItemName, Operation, Outcome, Precondi
 use crate::countings::{assert_dies, owner, read, wish};
 use crate::world::{START, World, key};
 
-/// A world with a container whose reads restart countdowns.
+/// Returns a world with a container whose reads restart countdowns.
 fn sliding(more: &str) -> World {
     let world = World::new();
     world.container(more);
@@ -16,7 +16,7 @@ fn sliding(more: &str) -> World {
     world
 }
 
-/// A point read without its renewal.
+/// Returns a point read without its renewal.
 fn look(world: &World, container: &Container, id: &str) -> Outcome {
     let name = ItemName::Id(id.into());
     world.engine.read(container, &key("a"), &name, &Precondition::None).expect("it lives")

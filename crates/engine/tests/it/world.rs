@@ -26,7 +26,7 @@ impl World {
         World::of_partitions(1)
     }
 
-    /// A world whose new containers have so many physical partitions.
+    /// Returns a world whose new containers have so many physical partitions.
     pub(crate) fn of_partitions(partitions: u32) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let (disk, archive) = (MemoryDisk::new(), Arc::new(MemoryArchive::default()));
@@ -76,7 +76,7 @@ impl World {
         self.engine.create_container(&database, definition("c", more), None).expect("a valid definition")
     }
 
-    /// The container as it is now.
+    /// Returns the container as it is now.
     pub(crate) fn current(&self) -> Arc<Container> {
         let database = self.engine.database("db").expect("made at the start");
         self.engine.container(&database, "c").expect("made by the test")
@@ -130,7 +130,7 @@ impl World {
         Ok(outcome.item.expect("a read item"))
     }
 
-    /// Whether the item is there; every other error fails the test.
+    /// Returns whether the item is there; every other error fails the test.
     pub(crate) fn is_living(&self, pk: &str, id: &str) -> bool {
         match self.read(pk, id) {
             Ok(_) => true,
@@ -139,12 +139,12 @@ impl World {
         }
     }
 
-    /// The ids that a query finds, in its order.
+    /// Returns the ids that a query finds, in its order.
     pub(crate) fn ids(&self, query: &str) -> Vec<String> {
         ids(&self.page(Some(query), 1000, None))
     }
 
-    /// One page of a query, or of all items.
+    /// Returns one page of a query, or of all items.
     pub(crate) fn page(
         &self,
         query: Option<&str>,
@@ -171,7 +171,7 @@ impl World {
         self.engine.query(&self.current(), &request).expect("an answer")
     }
 
-    /// All rows of a query, page by page.
+    /// Returns all rows of a query, page by page.
     pub(crate) fn rows(&self, query: &str, max_items: usize) -> Vec<String> {
         let (mut rows, mut continuation) = (Vec::new(), None);
         loop {
@@ -229,12 +229,12 @@ pub(crate) fn body(pk: &str, text: &str) -> Document {
     Document::from_json(format!(r#"{{"pk":"{pk}",{text}}}"#).as_bytes()).expect("valid JSON")
 }
 
-/// A query that must be valid.
+/// Returns a query that must be valid.
 pub(crate) fn parse(text: &str) -> query::Query {
     query::parse(text, &[], &query::Dialect::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The ids of a page's items.
+/// Returns the ids of a page's items.
 pub(crate) fn ids(page: &QueryPage) -> Vec<String> {
     let id = |row: &Vec<u8>| {
         let item = parse_json(row).expect("a row is JSON");

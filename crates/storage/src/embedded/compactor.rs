@@ -316,7 +316,7 @@ mod tests {
         (database, commit)
     }
 
-    /// A store with as many tables in its first level as are merged.
+    /// Returns a store with as many tables in its first level as are merged.
     fn with_first_level_tables(
         directory: &tempfile::TempDir,
         signal: &Arc<CompactorSignal>,

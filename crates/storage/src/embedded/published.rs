@@ -67,7 +67,8 @@ mod tests {
 
     const COMMITS: u32 = 400;
 
-    /// Many entries that are the same in each commit, so that a reader is likely to meet one that is being applied.
+    /// Returns many entries that are the same in each commit, so that a reader is likely to meet one that is being
+    /// applied.
     fn commit_of(number: u32) -> Overlay {
         let mut overlay = Overlay::default();
         let mut undo = overlay.begin();

@@ -215,7 +215,7 @@ mod tests {
         queue.push(Work::Job(Box::new(Named(priority))));
     }
 
-    /// The priorities of one group.
+    /// Returns the priorities of one group.
     fn group(queue: &Queue) -> Vec<Priority> {
         let Some(first) = queue.take(State::first) else { return Vec::new() };
         let priority = first.priority();

@@ -79,7 +79,7 @@ mod tests {
     use super::{PAUSE_MAX, PAUSE_MIN, Reclaim};
     use crate::Keyspace;
 
-    /// A store in which a table is covered, and which receives no more writes.
+    /// Returns a store in which a table is covered, and which receives no more writes.
     fn quiet(directory: &tempfile::TempDir) -> Bench {
         let mut bench = Bench::open(directory.path());
         for half in [0..50, 50..100] {

@@ -107,7 +107,7 @@ impl Bench {
         compact_round(&self.database, &self.signal).unwrap();
     }
 
-    /// How many entries of the index tables and memory have, hidden ones included.
+    /// Returns how many entries of the index tables and memory have, hidden ones included.
     fn stored(&self) -> u64 {
         self.stored_in(Keyspace::Index)
     }
@@ -124,7 +124,7 @@ impl Bench {
         self.database.flush().unwrap();
     }
 
-    /// The tables of the keyspaces that watermarks apply to.
+    /// Returns the tables of the keyspaces that watermarks apply to.
     pub(super) fn tables(&self) -> BTreeSet<(&'static str, lsm_tree::TableId)> {
         let mut tables = BTreeSet::new();
         for name in watermark::COVERED {
@@ -142,17 +142,17 @@ impl Bench {
     }
 }
 
-/// The key of an entry in the order of numbers.
+/// Returns the key of an entry in the order of numbers.
 pub(super) fn ascending(prefix: watermark::Prefix, number: u64) -> Vec<u8> {
     [&prefix[..], &number.to_be_bytes()].concat()
 }
 
-/// The first number of a sequence.
+/// Returns the first number of a sequence.
 pub(super) fn number(sequence: u64) -> u64 {
     sequence << watermark::SLOT_BITS
 }
 
-/// The key of an entry of an index in the order of numbers, of one path of several.
+/// Returns the key of an entry of an index in the order of numbers, of one path of several.
 fn indexed(path: u8, sequence: u64) -> Vec<u8> {
     [&PREFIX[..], &[path], &sequence.to_be_bytes()[..], &number(sequence).to_be_bytes()].concat()
 }
@@ -163,7 +163,7 @@ fn key(number: u64) -> Vec<u8> {
     [&PREFIX[..], &term, &number.to_be_bytes()].concat()
 }
 
-/// The numbers of the entries that a reader sees, by scans in both directions and one by one.
+/// Returns the numbers of the entries that a reader sees, by scans in both directions and one by one.
 fn seen(reader: &dyn Read) -> Vec<u64> {
     let scan = |direction| {
         let entries = reader.scan(Keyspace::Index, KeyRange::all(), direction);

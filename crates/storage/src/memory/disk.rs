@@ -70,7 +70,7 @@ struct Tables {
 type Versions = Vec<(u64, Change)>;
 
 impl MemoryDisk {
-    /// An empty disk.
+    /// Returns an empty disk.
     pub fn new() -> Self {
         Self::default()
     }

@@ -196,7 +196,7 @@ impl Damage {
     }
 }
 
-/// The files of a killed store, with the damage of an input.
+/// Returns the files of a killed store, with the damage of an input.
 fn damaged(data: &[u8]) -> Files {
     static KILLED: OnceLock<Files> = OnceLock::new();
     let mut files = KILLED.get_or_init(killed).clone();
@@ -206,7 +206,7 @@ fn damaged(data: &[u8]) -> Files {
     files
 }
 
-/// A store with commits in tables and in the journal, copied while it is open, as a kill leaves it.
+/// Returns a store with commits in tables and in the journal, copied while it is open, as a kill leaves it.
 fn killed() -> Files {
     let directory = tempfile::tempdir().expect("a directory");
     for half in [1..=COMMITS / 2, COMMITS / 2 + 1..=COMMITS] {

@@ -1,7 +1,7 @@
 //! Continuation tokens: the position from which a reader resumes, as text that a client hands back.
 //!
 //! A token names the last entry that was visited, not a count: entries may appear and disappear on either side of it.
-//! It holds values and numbers of items, never keys of an index generation, so that it outlives a change of the
+//! It holds values and numbers of items, never keys of an index generation, so that it stays valid over a change of the
 //! indexing policy. Every token ends with a checksum, so that a truncated or altered token is refused. A query's
 //! token is bound to what its position depends on, and refused with anything else (decision 0028).
 //!

@@ -24,7 +24,7 @@ use crate::keys;
 use crate::types::error::{Error, Result};
 use crate::types::limits::{ARCHIVE_BATCH_BYTES, ARCHIVE_BATCH_ITEMS};
 
-/// What a sweep may remove.
+/// The items that a sweep may remove.
 #[derive(Debug, Clone)]
 pub(crate) enum Removable {
     /// Everything that has expired: the owner wants no archive.
@@ -138,7 +138,7 @@ impl Engine {
     }
 }
 
-/// What the next batch will contain.
+/// The contents of the next batch.
 #[derive(Default)]
 struct Collected {
     lines: Vec<u8>,

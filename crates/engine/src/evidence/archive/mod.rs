@@ -3,7 +3,7 @@
 //! a line.
 //!
 //! ```text
-//!   queues      expired expired expired | living …     unarchived   expired items that writes found in their way
+//!   queues      expired expired expired | living …     unarchived   expired items that writes have moved aside
 //!                 |                                      |
 //!                 +--- batch: read in a view ------------+
 //!                 |
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The [`Archive`] is an interface to the world, given to [`Engine::open_with`](crate::Engine::open_with); it writes
-//! the files, and this module knows no path. A transaction writes no file either: a write that finds an expired item
-//! in its way moves it aside, to `unarchived`, and the purge archives and drops it from there first.
+//! the files, and this module has no path. A transaction writes no file either: a write that claims the id or a unique
+//! value of an expired item moves it aside, to `unarchived`, and the purge archives and removes it from there first.
 //!
 //! A batch is kept in memory until its items are removed. After a crash the batch is unknown, and items that were not
 //! removed get another line. If the archive cannot be written, the purge of that container waits, longer after each

@@ -1,7 +1,8 @@
-//! Expired items that a write found in its way in a container with an archive, or in a held one. The write's own
-//! commit moves them aside, until their lines are in the archive and the hold is lifted. Only the purge reads them.
+//! Expired items whose id or unique value a write has claimed, in a container with an archive, or in a held one. The
+//! write's own commit moves them aside, until their lines are in the archive and the hold is lifted. Only the purge reads
+//! them.
 //!
-//! The value has the members of the item's expiry record, because the rule by which it expired may be forgotten
+//! The value has the members of the item's expiry record, because the rule by which it expired may be dropped
 //! before the line is written, and the item as it was stored:
 //!
 //! ```text

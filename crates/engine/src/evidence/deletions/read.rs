@@ -10,7 +10,7 @@ use crate::keys::{self, Key, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::types::limits::{DELETION_PAGE_BYTES, DELETION_PAGE_ENTRIES};
 
-/// The log of one physical partition, also of a container that is gone.
+/// The log of one physical partition, also of a dropped container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletionLog {
     /// Its number, which every line has.
@@ -21,7 +21,7 @@ pub struct DeletionLog {
     pub container: String,
     /// Whether entries are still added.
     pub is_open: bool,
-    /// Returns how many entries there are.
+    /// The number of entries.
     pub count: u64,
     /// The hash of the last entry.
     pub head: String,

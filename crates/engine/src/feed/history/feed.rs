@@ -19,7 +19,7 @@ pub enum HistoryFrom {
     After(String),
 }
 
-/// Some events, and where to go on.
+/// A page of events, and where the next one begins.
 #[derive(Debug, Clone)]
 pub struct History {
     /// The events, in the order in which they happened in their physical partition.

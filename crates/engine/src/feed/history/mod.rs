@@ -1,7 +1,7 @@
 //! The feed of all versions and deletes (T28), in containers whose owners ask for it.
 //!
 //! Decision 0012 in short: the instant of every expiry is a function of header and policy. So the feed is a *merge*
-//! of what is recorded and of what has expired and is not removed yet. A reader cannot tell from which of the two an
+//! of recorded events and of expired items that are not removed yet. A reader cannot tell from which of the two an
 //! event came, because it has the same [`Position`](crate::keys::Position) in both:
 //!
 //! ```text

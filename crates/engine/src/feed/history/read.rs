@@ -1,11 +1,11 @@
 //! Reads the feed of all versions.
 //!
-//! A transaction gets its time before it is committed. A reader that has shown what happened at a time must not find
-//! an earlier event later. So it runs an empty transaction first, the *barrier*: everything that is not committed by
-//! then has the barrier's time or a later one, and, within the millisecond, a later sequence. The reader shows what
-//! lies before the barrier.
+//! A transaction gets its time before it is committed. A reader that has returned the events of a time must not find
+//! an earlier event later. So it runs an empty transaction first, the *barrier*: every transaction that is not committed
+//! by then has the barrier's time or a later one, and, within the millisecond, a later sequence. The reader returns the
+//! events before the barrier.
 //!
-//! Instants are by trusted time (T34): what has expired only by a suspect clock is not reported as expired.
+//! Instants are by trusted time (T34): an item that only a suspect clock calls expired is not reported as expired.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub struct Event<I> {
     pub previous: Option<I>,
 }
 
-/// Some events of one partition, and where to go on.
+/// A page of events of one partition, and where the next one begins.
 #[derive(Debug, Clone)]
 pub struct HistoryPage<I> {
     /// In the order of their positions; events of one commit are never split over two pages.

@@ -1,5 +1,5 @@
-//! Records what a commit did, for the feed of all versions: called by every write, and by every removal of an expired
-//! item.
+//! Records the changes of a commit for the feed of all versions: called by every write, and by every removal of an
+//! expired item.
 //!
 //! Nothing is written where the policy, as the transaction sees it, asks for no feed. Items that expire as they are
 //! written are recorded wherever instants of expiry are reported: by a feed, an archive or a deletion record.
@@ -106,7 +106,7 @@ pub(crate) fn expired<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, expired: &
     };
     let position = Position::of_expiry(moment, place.base, expired.number);
     let state = State::load(tx, gate.partition)?.ok_or_else(no_state)?;
-    // What is too old for the feed is not added behind the trimmed part.
+    // An event that is too old for the feed is not added to the trimmed part.
     if position < state.kept_from(&gate.policy, tx.trusted_time()) {
         return Ok(0);
     }

@@ -1,7 +1,7 @@
-//! How long the feed of all versions is kept: from where on, and what is trimmed.
+//! The retention of the feed of all versions: where the feed begins, and the trimming of older events.
 //!
 //! Events past the retention are not shown from that instant on, whether or not they were trimmed: so a longer
-//! retention brings nothing back. Trimming is a part of a partition's sweep, and bounded as the sweep is.
+//! retention does not show them again. Trimming is a part of a partition's sweep, and bounded as the sweep is.
 
 use bytes::Bytes;
 use document::Sequence;
@@ -56,7 +56,7 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// What one step of trimming did.
+/// The result of one step of trimming.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Trimmed {
     /// Entries removed.

@@ -1,4 +1,4 @@
-//! The state of a partition's feed of all versions: since when it is kept, and how far it was trimmed.
+//! The state of a partition's feed of all versions: from which instant on it is kept, and how far it was trimmed.
 
 use document::Sequence;
 use storage::{Read, Time, Transaction};
@@ -35,8 +35,8 @@ impl State {
         tx.put(keyspace, key, self.encode());
     }
 
-    /// Returns the position from which on the feed has what happened, at a trusted time. What is older than the
-    /// retention is gone at once, whether or not it was trimmed.
+    /// Returns the position from which on the feed has all events, at a trusted time. Events older than the retention are
+    /// hidden at once, whether or not they were trimmed.
     pub(super) fn kept_from(&self, policy: &Policy, trusted: Time) -> Position {
         let floor = Position { order: self.floor.sequence, ..Position::before(self.floor.time) };
         let retention = policy.lifecycle.history_minutes.map(|minutes| horizon(trusted, minutes));

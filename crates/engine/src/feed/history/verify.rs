@@ -1,4 +1,4 @@
-//! What the integrity check needs to know of the feed of all versions.
+//! The parts of the feed of all versions that the integrity check reads.
 
 use bytes::Bytes;
 use document::ItemNumber;

@@ -1,4 +1,4 @@
-//! The log of what happened to collections themselves while clients watched.
+//! The log of changes to watched collections themselves: created, dropped, renamed.
 
 use bson::{Document, RawDocument, ValueRef};
 use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};

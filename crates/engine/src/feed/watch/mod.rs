@@ -3,7 +3,7 @@
 //!
 //! A client that begins to watch turns on the feed of all versions (T28) of every collection that the watch covers,
 //! and of every collection that is created there or renamed into it later, from its first instant. While a watch is
-//! in use, the *log* has what happened to collections themselves, and a dropped collection is only *retired*: it
+//! in use, the *log* has the changes to collections themselves, and a dropped collection is only *retired*: it
 //! cannot be reached any more, but its feed can be read up to the drop for as long as feeds are kept.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Reads what a watch reports: the feeds of all its collections and the log, in the order of positions.
+//! Reads the events of a watch: those of the feeds of all its collections and of the log, in the order of positions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub enum Watched {
     DatabaseDropped,
 }
 
-/// A page of what a watch reports.
+/// A page of a watch's events.
 #[derive(Debug, Clone)]
 pub struct WatchPage {
     /// In the order of their positions.

@@ -337,7 +337,7 @@ impl Inspection<'_> {
     }
 }
 
-/// A failure to load is reported and does not stop the check.
+/// Returns whether an error means damage, which is reported and does not stop the check.
 pub(super) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt(_))
 }

@@ -1,4 +1,4 @@
-//! A collection, as the integrity check sees it, and the check that the front end offers.
+//! A collection under the integrity check, and the check that the front end offers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Engine {
     }
 }
 
-/// The number of the index that an entry is in, if it is in one.
+/// Returns the number of the index that an entry is in, if it is in one.
 fn index_of(entry: &ExpectedEntry) -> Option<u32> {
     match entry.keyspace {
         Keyspace::Id => Some(ID_INDEX),

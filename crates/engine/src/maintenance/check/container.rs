@@ -1,4 +1,4 @@
-//! A partition of a container, as the integrity check sees it.
+//! A partition of a container under the integrity check.
 
 use bytes::Bytes;
 use document::{ItemNumber, ValueRef};

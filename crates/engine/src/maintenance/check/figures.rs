@@ -111,7 +111,7 @@ impl Inspection<'_> {
         Ok(found.is_some())
     }
 
-    /// Sums up every queue; returns how many of the buckets that should be there are.
+    /// Sums up every queue; returns how many of the expected buckets exist.
     fn buckets(&mut self, partition: PartitionId, label: &str) -> Result<u64> {
         let (reader, mut open, mut present) = (self.reader, Open::default(), 0);
         let all = KeyRange::prefix(keys::partition(partition));

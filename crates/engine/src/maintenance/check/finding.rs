@@ -158,13 +158,13 @@ pub(super) enum Fix {
 /// Collects findings, and turns them into fixes.
 pub(super) struct FindingLog<'a> {
     pub(super) report: Report,
-    /// Where fixes are written; none if nothing is to be repaired.
+    /// Where fixes are written; `None` if the check does not repair.
     store: Option<&'a dyn Store>,
     waiting: Vec<Fix>,
     waiting_bytes: usize,
     /// Findings whose fixes were written.
     pub(super) repaired: u64,
-    /// Set once a read fails: what seems to be missing may be there.
+    /// Set once a read fails: entries that seem to be missing may exist.
     blind: bool,
 }
 

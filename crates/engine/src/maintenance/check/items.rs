@@ -45,7 +45,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether a keyspace has no findings.
+    /// Returns whether a keyspace has no findings.
     pub(super) fn is_sound(&self, keyspace: Keyspace) -> bool {
         self.damaged == 0 && !self.wrong.contains(&keyspace)
     }
@@ -150,7 +150,7 @@ impl Inspection<'_> {
             return Ok(());
         }
         if self.is_superseded(checked, item, expected, &found)? {
-            // The entry is the later item's, and is counted with it.
+            // The entry belongs to the later item, and is counted with it.
             *seen.found.entry(*keyspace).or_default() -= 1;
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Inspection<'_> {
         )
     }
 
-    /// Whether a later item has taken the place of one that had expired and could not be removed then (T15).
+    /// Returns whether a later item has taken the place of one that had expired and could not be removed then (T15).
     fn is_superseded(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -189,8 +189,8 @@ impl Inspection<'_> {
             && self.other_claimant(checked, item, expected, found)?.is_some())
     }
 
-    /// Whether the version of another item is later than that of an item. A replace keeps its item's number, so numbers decide
-    /// only if nothing else can be read.
+    /// Returns whether the version of another item is later than that of an item. A replace keeps its item's number, so
+    /// numbers decide only if nothing else can be read.
     fn is_later(
         &self,
         checked: &dyn CheckedPartition,
@@ -256,7 +256,7 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    /// Whether an entry belongs to an existing item; `last` is the item that was read before.
+    /// Returns whether an entry belongs to an existing item; `last` is the item that was read before.
     fn belongs(
         &mut self,
         checked: &dyn CheckedPartition,
@@ -275,7 +275,7 @@ impl Inspection<'_> {
         let remove = Fix::Remove(keyspace, key.to_vec());
         match standing {
             ItemState::Present(item) if has(item, keyspace, key) => Ok(true),
-            // Its entries are left alone.
+            // Its entries are kept.
             ItemState::Damaged(_) => Ok(true),
             ItemState::Present(item) => {
                 let place = format!("{label}, {}", item.name);
@@ -310,7 +310,7 @@ fn has(item: &ExpectedItem, keyspace: Keyspace, key: &[u8]) -> bool {
     item.entries.iter().any(|expected| expected.keyspace == keyspace && expected.key == key)
 }
 
-/// The item that an entry names.
+/// Returns the number of the item that an entry names.
 fn number_of(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Option<ItemNumber> {
     match keyspace {
         Keyspace::Id | Keyspace::Unique => keys::number_from_value(value).ok(),
@@ -320,8 +320,8 @@ fn number_of(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Option<ItemNumber>
     }
 }
 
-/// Returns the renewal that a queue entry implies: the entry stands where a read has put it, and the record of the renewal is
-/// gone. Without the record the item would expire earlier than was promised.
+/// Returns the renewal that a queue entry implies: the entry is where a read has put it, and the record of the renewal is
+/// missing. Without the record the item would expire earlier than was promised.
 fn lost_touch(item: &ExpectedItem, keyspace: Keyspace, key: &[u8], partition: PartitionId) -> Option<Fix> {
     let (queue, base, number) = names::queue_key(key).filter(|_| keyspace == Keyspace::Queue)?;
     let QueuePosition { queue: wanted, base: written } = item.header.ttl_position()?;
@@ -366,7 +366,7 @@ pub(super) fn strange(keyspace: Keyspace, key: &[u8]) -> String {
     format!("a key of no known kind in keyspace {}: {shown:02x?}", keyspace.name())
 }
 
-/// Whether a queue is counted: that by `_ts` only serves queries.
+/// Returns whether a queue is counted: that by `_ts` only serves queries.
 pub(super) fn is_counted(queue: Queue) -> bool {
     queue != Queue::Stamp
 }

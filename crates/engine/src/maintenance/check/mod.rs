@@ -1,8 +1,8 @@
-//! The integrity check: compares the store with what follows from its items and its catalog, and repairs what can be derived.
+//! The integrity check: compares the store with what follows from its items and its catalog, and repairs derived entries.
 //!
-//! It reads everything at one snapshot, in bounded memory. Items are the truth: entries that lead to them, order them or count
-//! them are derived from them and can be rebuilt. What cannot be derived (an unreadable item, a record of the catalog, evidence)
-//! is reported and left as it is.
+//! It reads everything at one snapshot, in bounded memory. The items are authoritative: entries that lead to them, order them or
+//! count them are derived from them and can be rebuilt. Damage in anything else (an unreadable item, a record of the catalog,
+//! evidence) is reported and left as it is.
 //!
 //! | file | what |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | `items.rs` | items, and the entries that lead to them |
 //! | `figures.rs` | counters, shapes, purge cursors, holds, sliding renewals |
 //! | `records.rs` | feeds of all versions, deletion records, receipts |
-//! | `names.rs` | keys taken apart |
-//! | `finding.rs` | what is reported, and what is written to repair it |
+//! | `names.rs` | decoding of keys |
+//! | `finding.rs` | findings, and the entries that repair them |
 //!
-//! A repair is the same pass with writes: it writes what it finds missing, in bounded transactions, and repeats the pass until
-//! nothing is left to write, because an error in a queue hides errors in its counters. No other process may write meanwhile.
+//! A repair is the same pass with writes: it writes missing entries and removes surplus ones, in bounded transactions, and repeats
+//! the pass until it finds none, because an error in a queue hides errors in its counters. No other process may write meanwhile.
 
 mod catalog;
 mod collection;
@@ -59,7 +59,7 @@ const LOST_HERE: &str = "no part of this program writes it, so what it means is 
 /// The progress of a check.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// What is being checked.
+    /// The container or collection that is being checked.
     pub place: &'a str,
     /// Items checked so far,
     pub items: u64,

@@ -17,7 +17,7 @@ use crate::keys::{Generation, Key, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::write::schema::ItemSchema;
 
-/// What is stored under a number.
+/// The state of the item of a number.
 pub(super) enum ItemState {
     /// Nothing.
     Absent,
@@ -51,30 +51,30 @@ pub(super) struct DuplicateKey {
 
 /// One partition, and the rules by which its items leave entries.
 pub(super) trait CheckedPartition {
-    /// The partition.
+    /// Returns the partition.
     fn id(&self) -> PartitionId;
 
-    /// The API that its items belong to.
+    /// Returns the API that its items belong to.
     fn api(&self) -> Api;
 
-    /// Its owner, in words.
+    /// Describes its owner, for reports.
     fn label(&self) -> String;
 
-    /// Database and name of its owner.
+    /// Returns the database and name of its owner.
     fn names(&self) -> (String, String);
 
-    /// The prefixes of `Index` that are being cleared.
+    /// Returns the prefixes of `Index` that are being cleared.
     fn clearing(&self) -> Vec<Vec<u8>>;
 
     /// Reads an item.
     fn read(&self, reader: &dyn Read, number: ItemNumber, bytes: &Bytes) -> Result<ItemState>;
 
-    /// The generations of the index that have shapes.
+    /// Returns the generations of the index that have shapes.
     fn shaped(&self) -> Vec<Generation> {
         Vec::new()
     }
 
-    /// Whether a generation is being cleared away.
+    /// Returns whether a generation is being cleared away.
     fn is_cleared(&self, _generation: Generation) -> bool {
         false
     }
@@ -89,7 +89,7 @@ pub(super) trait CheckedPartition {
         Ok(())
     }
 
-    /// The rules in force, as the reader has them.
+    /// Returns the rules in force, as the reader has them.
     fn policy(&self, reader: &dyn Read) -> Result<Policy> {
         load_policy(reader, self.id())
     }
@@ -104,7 +104,7 @@ pub(super) trait CheckedPartition {
     }
 }
 
-/// The item that bytes are, by its owner's schema; `describe` gives its name and what is wrong with it.
+/// Returns the item that bytes are, by its owner's schema; `describe` gives its name and what is wrong with it.
 pub(super) fn item_state<S: ItemSchema>(
     schema: &S,
     reader: &dyn Read,

@@ -1,4 +1,4 @@
-//! Planted corruptions: what is put into the store below the engine is found, told with its place, and repaired or refused.
+//! Planted corruptions: the check finds each, reports where it is, and repairs it or refuses to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,7 +114,7 @@ impl Scene {
         self.engine.collection("shop", "carts").expect("made").partition.id
     }
 
-    /// The number of an item, by the position of its creation.
+    /// Returns keys and values of a partition in one keyspace.
     fn entries(&self, keyspace: Keyspace, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
         below::entries(&*self.store, keyspace, partition)
     }
@@ -127,7 +127,7 @@ impl Scene {
         check(&*self.store, &mut |_| ()).expect("an inspection")
     }
 
-    /// Everything that lies in the store.
+    /// Returns every entry of the store.
     fn contents(&self) -> Vec<(Keyspace, Vec<u8>, Vec<u8>)> {
         let snapshot = self.store.snapshot().expect("a snapshot");
         let mut all = Vec::new();
@@ -145,7 +145,7 @@ fn key() -> PartitionKey {
     PartitionKey::from_header(r#"["p"]"#).expect("valid")
 }
 
-/// What is planted, below the engine.
+/// Plants a corruption, below the engine.
 type Plant = fn(&Scene);
 
 /// The first entry of a keyspace of the container's partition.
@@ -179,7 +179,7 @@ fn put_lsn(scene: &Scene, lsn: Option<u64>) {
     });
 }
 
-/// The key of the first place of an item in a queue.
+/// Returns the key of the first place of an item in a queue.
 fn first_place(scene: &Scene, queue: Queue) -> (PartitionId, Vec<u8>) {
     let places = scene.entries(Keyspace::Queue, scene.partition());
     let prefix = keys::queue_prefix(scene.partition(), queue);
@@ -188,7 +188,7 @@ fn first_place(scene: &Scene, queue: Queue) -> (PartitionId, Vec<u8>) {
     (scene.partition(), key)
 }
 
-/// Every corruption that follows from the items: found with these words, repaired, and then the store is what it was.
+/// Every corruption of derived entries: the check finds it with these words and repairs it, and then the store is as before.
 const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     ("an id entry is gone", Subject::Id, "its entry by id is missing", |scene| {
         remove_first(scene, Keyspace::Id);
@@ -348,7 +348,7 @@ fn whatever_follows_from_the_items_is_found_and_repaired() {
     }
 }
 
-/// What cannot be derived is refused with the reason, and left as it is.
+/// Damage in entries that cannot be derived: the repair is refused with the reason, and the entries stay as they are.
 const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
     ("an item that is none", Subject::Item, "cannot be read", "it cannot be derived", |scene| {
         put_first(scene, Keyspace::Item, &[1, 2, 3]);

@@ -1,7 +1,7 @@
 //! Copies of items in files outside of the store: rows that a sort of the MongoDB front end moved to scratch files.
 //!
-//! An idle cursor holds no snapshot, so a scrub does not wait for it, but its files still hold what the scrub removes
-//! from the store. A file that was written from a snapshot at `as_of` holds nothing that had expired then, so its
+//! An idle cursor holds no snapshot, so a scrub does not wait for it, but its files still hold items that the scrub
+//! removes from the store. A file that was written from a snapshot at `as_of` holds no item that had expired then, so its
 //! bytes break the promise of [`maxPurgeDelay`](crate::Lifecycle::max_purge_delay) at `as_of` plus that bound at the
 //! earliest. The engine therefore has every copy removed when three quarters of the smallest bound among its sources
 //! have passed (T24).
@@ -21,13 +21,13 @@ use crate::keys::PartitionId;
 /// Removes the files of a copy.
 type Remove = Arc<dyn Fn() + Send + Sync>;
 
-/// A copy that the engine knows of. Dropping this value says that the copy is gone.
+/// A copy that is registered with the engine. The owner drops this value when the copy has been removed.
 pub struct DiskCopy {
     copies: Arc<Copies>,
     number: u64,
 }
 
-/// All copies that the engine knows of.
+/// All registered copies.
 #[derive(Default)]
 pub(super) struct Copies(Mutex<Known>);
 
@@ -54,7 +54,6 @@ pub(super) struct RemovedCopies {
 }
 
 impl Engine {
-    /// Says that items of these collections, read at `as_of`, are copied to a file. `remove` is called when the copy has to go
     /// Registers that items of these collections, read at `as_of`, are copied to a file. `remove` is called when the
     /// copy has to be removed because of a promise about its bytes; it must not call the engine.
     pub fn note_copy(

@@ -180,7 +180,7 @@ fn write(engine: &Engine, owner: &Owner, number: usize) {
     }
 }
 
-/// What is done to an item; `true` if the repair needs no help.
+/// The name of a damage, the function that does it to an item, and whether the repair can undo it by itself.
 type Damage = (&'static str, fn(&Scene, Vec<u8>, Vec<u8>), bool);
 
 const DAMAGES: &[Damage] = &[
@@ -292,7 +292,7 @@ fn t32_a_damaged_item_that_a_write_moved_aside_keeps_no_other_from_the_archive()
     let mut scene = Scene::new(archived);
     scene.fill(0..ITEMS);
     scene.clock.advance(Duration::from_secs(200));
-    // Writes of the same ids find the expired items in their way and move them aside.
+    // Writes of the same ids move the expired items aside.
     scene.fill(0..ITEMS);
     let aside = |scene: &Scene| -> Entries {
         let all = scene.entries(Keyspace::History).into_iter();

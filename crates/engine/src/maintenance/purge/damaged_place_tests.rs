@@ -1,5 +1,5 @@
-//! A damaged expired item is as if it were not there: no read shows it, its id and its unique values are free, and
-//! the feed of all versions continues without it.
+//! A damaged expired item is absent for requests: no read shows it, its id and its unique values are free, and the feed
+//! of all versions continues without it.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn write(scene: &Scene, operation: Operation) -> Result<Outcome, Error> {
     scene.engine.write(container, Some(key), operation).wait()
 }
 
-/// Writes an item of the same id and the same unique value, which lives.
+/// Writes a living item with the same id and the same unique value.
 fn create(scene: &Scene) -> Result<(), Error> {
     match &scene.owner {
         Owner::Container(_) => {

@@ -1,6 +1,6 @@
-//! The purge's figures (T23): what waits for it, since when, and what it has done.
+//! The purge's figures (T23): its backlog, the age of the backlog, and the items that it has removed.
 //!
-//! What waits is computed from the store's counters, exactly and without reading items. Whether anything waits at all
+//! The backlog is computed from the store's counters, exactly and without reading items. Whether there is a backlog
 //! follows from the first entry of each queue, so a container without expired items costs one lookup per queue.
 
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use crate::types::error::Result;
 /// Figures of the purge in one container or collection, or in all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgeFigures {
-    /// What has expired and waits for its removal. Items that are set aside do not wait.
+    /// Expired items that wait for their removal. Items that are set aside do not wait.
     pub backlog: Tally,
     /// When the oldest of them expired.
     pub oldest_expiry: Option<Time>,
-    /// What was removed since the engine was opened.
+    /// Items removed since the engine was opened.
     pub purged: Tally,
     /// Expired items that cannot be removed and were set aside.
     pub set_aside: u64,
-    /// When something was last removed.
+    /// When an item was last removed.
     pub last_pass: Option<Time>,
-    /// When the purge is next due; `None` if nothing will ever be due under the present rules.
+    /// When the purge is next due; `None` if no item will ever expire under the present rules.
     pub next_due: Option<Time>,
 }
 
@@ -64,7 +64,7 @@ impl Engine {
         Ok(sum)
     }
 
-    /// Returns what waits in all containers and collections in which something is due, or `None` while the purge is
+    /// Returns the backlog of all containers and collections in which items are due, or `None` while the purge is
     /// stopped.
     pub fn backlog(&self) -> Result<Option<Backlog>> {
         if self.is_purge_stopped()? {

@@ -1,10 +1,10 @@
-//! The first items of a partition: once a sweep has removed them, no item with a lower number is left, and a watermark says so
+//! The first items of a partition: once a sweep has removed them, no item with a lower number is left, and a watermark records that
 //! (`storage`, `watermark.rs`).
 //!
-//! Numbers are given in the order of creation and never again. So items that expire in that order leave nothing below the number
-//! behind the last one that was removed, neither items nor entries of theirs: every key of the index, of the queues and of the feed
-//! ends with the number of an item, or with the sequence of a write of it, which is not lower. Items that live longer than later ones
-//! hold the front back; then removals are made entry by entry.
+//! Numbers are given in the order of creation and never reused. So if items expire in that order, no item and no entry is left up to
+//! the number of the last removed one: every key of the index, of the queues and of the feed ends with the number of an item, or with
+//! the sequence of a write of it, which is not lower. An item that expires later than its successors holds the front back; then
+//! removals are made entry by entry.
 
 use std::collections::HashSet;
 
@@ -56,12 +56,12 @@ pub(super) struct Front {
     /// In ascending order, without a gap.
     numbers: Vec<ItemNumber>,
     removed: HashSet<ItemNumber>,
-    /// Whether no item came behind them.
+    /// Whether no item follows them.
     are_all: bool,
 }
 
 impl Front {
-    /// Takes the next items of the scan in, as long as they are to be removed.
+    /// Adds the next items of the scan, as long as they are to be removed.
     pub(super) fn extend(
         &mut self,
         scan: &mut FrontScan<'_>,
@@ -74,13 +74,13 @@ impl Front {
         Ok(())
     }
 
-    /// Takes note that an item was removed.
+    /// Records that an item was removed.
     pub(super) fn removed(&mut self, number: ItemNumber) {
         self.removed.insert(number);
     }
 
-    /// Sets the watermark behind the first items that were removed, or behind everything that was ever written to a partition that is
-    /// empty now, changes of its items included.
+    /// Sets the watermark above the first items that were removed, or, if the partition is empty now, above everything that was ever
+    /// written to it, changes of its items included.
     pub(super) fn set_watermark(
         &self,
         tx: &mut Transaction<'_>,
@@ -94,7 +94,7 @@ impl Front {
             && no_item_behind(tx, partition, last)?
             && no_item_waits(tx, partition, policy)?;
         let below = if is_empty { events::last_of_commit(tx.last_sequence()).0 } else { last.0 };
-        // Of a damaged item nothing but its entries may be left.
+        // A damaged item may have lost its bytes and still have entries.
         let damaged = set_aside::numbers(tx, partition)?.first().map_or(u64::MAX, |number| number.0);
         Ok(tx.set_watermark(partition.0.to_be_bytes(), damaged.min(below + 1))?)
     }
@@ -106,7 +106,7 @@ fn no_item_behind(reader: &dyn Read, partition: PartitionId, number: ItemNumber)
     Ok(reader.scan(Keyspace::Item, behind, Direction::Forward).next().transpose()?.is_none())
 }
 
-/// Returns whether the queues have no item that the purge has not come to: one of those may be damaged.
+/// Returns whether the purge has visited every item in the queues: an item that it has not visited may be damaged.
 fn no_item_waits(reader: &dyn Read, partition: PartitionId, policy: &Policy) -> Result<bool> {
     for queue in policy.queues() {
         let waiting = from_cursor(reader, partition, queue, Millis::MAX)?;

@@ -1,4 +1,4 @@
-//! Removals that a watermark stands for, on the store that does not make them one by one.
+//! Removals by watermark, on the store that does not make them one by one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ struct World {
 }
 
 impl World {
-    /// A container with items of every shape, all of which expire together.
+    /// Returns a container with items of every shape, all of which expire together.
     fn new() -> World {
         let directory = tempfile::tempdir().expect("a directory");
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
@@ -90,7 +90,7 @@ impl World {
         page.rows.iter().map(|row| String::from_utf8(row.clone()).expect("JSON")).collect()
     }
 
-    /// What every way through the index finds.
+    /// Returns the items that each access path of the index finds.
     fn counted(&self) -> Vec<Vec<String>> {
         [
             "SELECT VALUE COUNT(1) FROM c",
@@ -138,7 +138,7 @@ fn definition(default_ttl: u64, indexing: &str) -> ContainerDefinition {
     ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("valid JSON")).expect("valid")
 }
 
-/// T13, T14, T22: the entries that are left in tables have marks that later rules would call living.
+/// T13, T14, T22: the entries that are left in tables have marks that have not expired under later rules.
 #[test]
 fn t13_t14_t22_no_reader_finds_what_a_watermark_stands_for_whatever_becomes_of_the_rules() {
     let mut world = World::new();
@@ -185,8 +185,8 @@ fn t22_an_item_that_lives_longer_holds_the_watermark_back() {
     world.check();
 }
 
-/// Entries of later versions have the numbers of their items, but are as new as their writes: a store knows that all of them are covered
-/// only from a watermark behind those writes.
+/// Entries of later versions have the numbers of their items, but are as new as their writes: only a watermark above those writes
+/// shows a store that all of them are covered.
 #[test]
 fn t24_the_watermark_of_an_empty_partition_is_behind_its_last_write() {
     let world = World::new();
@@ -212,7 +212,7 @@ fn t22_an_index_that_is_built_beside_watermarks_is_whole() {
         TTL_SECONDS,
         r#"{"excludedPaths":[{"path":"/tags/*"}],"includedPaths":[{"path":"/*"}]}"#,
     );
-    // What is being cleared away may be of any item, so no watermark passes it.
+    // Entries that are being cleared may be of any item, so the watermark does not move.
     let before = world.watermark();
     world.clock.advance(Duration::from_secs(TTL_SECONDS));
     while world.engine.index_step(7).expect("a step").more {}

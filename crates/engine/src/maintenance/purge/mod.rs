@@ -2,20 +2,20 @@
 //!
 //! Each partition knows when it is next due: when its first item expires, as the last sweep found or a write since
 //! has set. A step visits the partitions that are due and sweeps each in one transaction, from the queue's *purge
-//! cursor* to the first living entry. So it costs what it removes, and nothing while nothing is due (T19). The cursor
-//! is the first position behind the last entry that was passed. It is stored, because a log-structured store is slow
-//! to scan what was just removed. An item that joins a date queue before the cursor, with a date in the past, moves
+//! cursor* to the first living entry. So its cost follows the items that it removes, and is zero while none is due (T19).
+//! The cursor is the first position after the last entry that was passed. It is stored, because a log-structured store is
+//! slow to scan a range whose entries were just removed. An item that joins a date queue before the cursor, with a date in the past, moves
 //! the cursor back.
 //!
 //! An item that cannot be removed, because it or what it needs is damaged, is set aside (`set_aside.rs`) and the
-//! sweep continues. An item with entries in several queues is removed with all of them when the sweep meets the
+//! sweep continues. An item with entries in several queues is removed with all of them when the sweep reaches the
 //! first.
 //!
-//! A sweep decides by what it reads inside its transaction, by trusted time: it removes only an item that is there
-//! and has expired, with exactly its own footprint (T22). Candidates found outside would not do: a write that ran
-//! before them may commit after they were looked for, and the cursor would pass its entry for ever. A sweep takes no
-//! sequence, so no number reveals whether it has run. When it has emptied a queue's expired prefix, it forgets the
-//! cutoffs that covered it (T12).
+//! A sweep decides by what it reads inside its transaction, by trusted time: it removes only an item that exists
+//! and has expired, with exactly its own footprint (T22). Candidates found outside would not be safe: a write that ran
+//! before the search may commit after it, and the cursor would pass its entry for ever. A sweep takes no sequence, so no
+//! number reveals whether it has run. When it has emptied a queue's expired prefix, it drops the cutoffs that covered it
+//! (T12).
 //!
 //! Partitions take turns, so that a large one does not starve a small one.
 
@@ -92,7 +92,7 @@ pub struct PurgeReport {
     /// Entries written or removed by other background work: index builds, and removal of dropped containers and old
     /// indexes.
     pub other_entries: u64,
-    /// When the next step is due; `None` if nothing will ever be due under the present rules.
+    /// When the next step is due; `None` if no item will ever expire under the present rules.
     pub next_due: Option<Time>,
     /// Whether users used the store during the step.
     pub concurrent_use: ConcurrentUse,
@@ -121,7 +121,7 @@ pub struct PurgeStatus {
     pub purged_items: u64,
     /// Their bytes.
     pub purged_bytes: u64,
-    /// Steps that removed something.
+    /// Steps that removed items.
     pub passes: u64,
     /// When a step last ran.
     pub last_step: Option<Time>,
@@ -192,7 +192,7 @@ impl Engine {
             report.next_due = next_due;
         }
         self.purge.record(&report, self.store.now()?);
-        // Also while the purge is stopped: then nothing happens at that time, but no write has to wake the loop
+        // Also while the purge is stopped: the step at that time then does nothing, but no write has to wake the loop
         // either.
         self.alarm.sleep_until(next_due);
         outcome.and(indexes).and(sessions).map(|_| report)
@@ -255,14 +255,13 @@ impl Engine {
         waiting.into_iter().partition(|(_, partition)| {
             let promised = partition.policy.read().lifecycle.max_purge_delay.is_some();
             let is_urgent = || retention::is_urgent(&View::open(&*self.store, partition)?);
-            // Where this cannot be decided there is damage, and the sweep will report it.
+            // If this fails, the partition is damaged, and the sweep will report it.
             promised && is_urgent().unwrap_or(false)
         })
     }
 
-    /// Sweeps waiting partitions in turns, up to the limit. Each has a share of every round, so that a large one
-    /// takes no more of a step than a small one may; and a sweep is short, so that no write waits long behind one
-    /// (T20).
+    /// Sweeps waiting partitions in turns, up to the limit. Each has the same share of every round, so that a large one
+    /// takes no more of a step than a small one; and a sweep is short, so that no write waits long for one (T20).
     fn visit(
         &self,
         waiting: &[Visit],
@@ -333,8 +332,8 @@ impl Engine {
         }
     }
 
-    /// Runs one transaction that removes what has expired in a partition, up to `limit` items. What has to be
-    /// archived is archived before, outside of the transaction.
+    /// Runs one transaction that removes expired items of a partition, up to `limit`. Items with an archive are archived
+    /// before, outside of the transaction.
     fn sweep(
         &self,
         owner: &Owner,
@@ -343,7 +342,7 @@ impl Engine {
         limit: usize,
     ) -> Result<Swept> {
         let (leave, mut own_operations) = self.archive_ahead(owner, partition)?;
-        // What a power failure brings back has still expired, and is removed again. But the entries of a deletion
+        // Items that a power failure restores have still expired, and are removed again. But the entries of a deletion
         // record must be durable.
         let is_recorded = partition.policy.read().lifecycle.deletion_record;
         let durability = match priority {

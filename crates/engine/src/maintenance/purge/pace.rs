@@ -1,24 +1,24 @@
-//! How fast the purge goes while users use the store: a pure state machine over observations.
+//! The rate of the purge while users use the store: a pure state machine over observations.
 //!
 //! Alone the purge goes as fast as it can. Beside users it has a rate, in items a second:
 //!
 //! ```text
-//!   wanted    what expires as a steady stream, and part of      rate = min(wanted, max(spare, granted))
-//!             the backlog
-//!   spare     half of what is idle: of the writer, of the processors
+//!   wanted    items that expire as a steady stream, and part    rate = min(wanted, max(spare, granted))
+//!             of the backlog
+//!   spare     half of the idle time: of the writer, of the processors
 //!   granted   a twentieth of the writer's time; once the oldest item has
 //!             waited for PATIENCE, the share that the operator set
 //! ```
 //!
-//! - `wanted` limits the purge to what is needed. A steady stream is removed as fast as it expires, because otherwise
+//! - `wanted` limits the purge to the necessary rate. A steady stream is removed as fast as it expires, because otherwise
 //!   the backlog would grow without end. A storm, which has expired all at once, is removed slowly while users are
-//!   present: users would feel a faster removal, and expired items that wait are invisible to them.
-//! - `spare` finds the capacity that is really free, and is zero while compaction lags behind. The purge's own use
+//!   present: a faster removal would slow their requests down, and expired items that wait are invisible to them.
+//! - `spare` is the capacity that is really free, and zero while compaction lags behind. The purge's own use
 //!   does not count as idle, so the purge settles below half of what users leave.
-//! - `granted` bounds what users give up when nothing is free.
+//! - `granted` bounds the capacity that users give up when none is free.
 //!
-//! The rate is spent in slices so short that a write behind one is hardly delayed ([`SLICE`]). How many items fit
-//! into a slice follows from what removing one has cost so far. When users have not used the store for
+//! The rate is spent in slices so short that a write which waits for one is hardly delayed ([`SLICE`]). The number of
+//! items in a slice follows from the measured cost of removing one. When users have not used the store for
 //! [`GONE_AFTER`], slices grow with each pause without users, up to [`ALONE_ITEMS`]; the first request ends that.
 //!
 //! Nothing here reads a clock: every time comes with an [`Observation`].
@@ -58,7 +58,7 @@ const PERIOD_MAX: Duration = Duration::from_millis(100);
 const STREAM_SECONDS: f64 = 10.0;
 /// The time in which the backlog of a storm is to be removed even if users never pause.
 const STORM_SECONDS: f64 = 1800.0;
-/// The least rate that is wanted while anything waits.
+/// The least rate that is wanted while there is a backlog.
 const WANTED_MIN: f64 = 400.0;
 /// The part of the wanted rate that counts as reaching it.
 const AS_WANTED: f64 = 0.9;
@@ -78,7 +78,7 @@ const COST_MAX: f64 = 0.1;
 const SMOOTHING_SECONDS: f64 = 1.0;
 pub(super) const RATE_SMOOTHING_SECONDS: f64 = 5.0;
 
-/// What waits for the purge.
+/// The backlog of the purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Expired items that are not removed yet.
@@ -87,7 +87,7 @@ pub struct Backlog {
     pub age: Duration,
 }
 
-/// What was observed since the last observation.
+/// The measurements since the last observation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Observation {
     /// The time since then.
@@ -106,7 +106,7 @@ pub struct Observation {
     pub merging_lags: bool,
     /// The number of idle processors; `None` if it was not measured, or the system does not provide it.
     pub idle_processors: Option<f64>,
-    /// What waits; `None` if it was not measured.
+    /// The backlog; `None` if it was not measured.
     pub backlog: Option<Backlog>,
 }
 

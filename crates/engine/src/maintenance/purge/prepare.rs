@@ -1,7 +1,7 @@
 //! Removals that are computed before the transaction that makes them.
 //!
-//! What an item leaves in the store follows from its body: the body has to be read, index terms have to be extracted,
-//! the partition key has to be hashed. Inside the transaction every writer would wait for that. So a sweep first
+//! The entries of an item follow from its body: the body has to be read, index terms have to be extracted, the partition
+//! key has to be hashed. Inside the transaction every writer would wait for that. So a sweep first
 //! reads the items that it expects to remove from a snapshot and computes their footprints.
 //!
 //! The transaction still finds the entries of the queue by itself, but need not read the item of an entry again. An
@@ -42,7 +42,7 @@ pub(super) struct Prepared {
     pub(super) front: Front,
 }
 
-/// An item and what it leaves in the store.
+/// An item and its footprint.
 #[derive(Debug)]
 pub(super) struct Removal<B = Document> {
     pub(super) record: Record<B>,
@@ -50,7 +50,7 @@ pub(super) struct Removal<B = Document> {
 }
 
 impl<B> Removal<B> {
-    /// The removal of an item of a container or collection.
+    /// Returns the removal of an item of a container or collection.
     pub(super) fn new<S: ItemSchema<Body = B>>(schema: &S, record: Record<B>) -> Result<Removal<B>> {
         let footprint = schema.footprint_to_remove(&record)?;
         Ok(Removal { record, footprint })
@@ -191,7 +191,7 @@ mod tests {
         let (engine, container, clock) = three_items();
         clock.advance(Duration::from_secs(10));
         let prepared = read(&engine, &container, 9);
-        // One write takes the id of an expired item (T15); another takes an id and gives it up.
+        // One write takes the id of an expired item (T15); another takes an id, and its item is deleted.
         create(&engine, &container, "a");
         create(&engine, &container, "b");
         let name = crate::ItemName::Id("b".into());

@@ -16,7 +16,7 @@
 //!
 //! A hold, an archive that cannot be written, a paused purge, a damaged item, a suspect clock and a reader with an old
 //! snapshot, whose data must stay, take precedence over the promise; a miss is still reported. Copies of items outside
-//! of the store are removed in time by `copies`; one that was removed too late is reported as a miss if a scrub came
+//! of the store are removed in time by `copies`; a copy that was removed too late is reported as a miss if a scrub ran
 //! before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,7 +101,7 @@ impl Engine {
             expiries.sort_unstable();
             let (late, coming): (Vec<Time>, Vec<Time>) =
                 expiries.into_iter().partition(|expiry| expiry.plus_millis(bound_ms) <= now);
-            // All of them are noted: stopping at an early one would hide a later one.
+            // All of them are counted: stopping at an early one would hide a later one.
             if late.into_iter().filter(|expiry| partition.unscrubbed.miss(*expiry)).count() > 0 {
                 report.missed.push(format!("{}/{}", owner.database(), owner.name()));
             }
@@ -118,7 +118,7 @@ impl Engine {
             let next = if due <= now {
                 let retry = (bound_ms / RETRY_PART).clamp(RETRY_MIN_MS, RETRY_MAX_MS);
                 let scrubbed = self.scrub();
-                // What was removed meanwhile is not due before that either.
+                // Items removed meanwhile are not due before that either.
                 let pause = if let Ok(Scrubbed::Done) = scrubbed { bound_ms / 2 } else { retry };
                 match scrubbed {
                     Ok(scrubbed) => report.scrubbed = Some(scrubbed),
@@ -156,7 +156,7 @@ impl Engine {
     /// Removes the bytes of all removed items from the files.
     fn scrub(&self) -> Result<Scrubbed> {
         let catalog = self.catalog();
-        // What is removed from now on is for the next scrub, and so is what this one fails to do.
+        // Items removed from now on are for the next scrub, and so are all if this one fails.
         let taken: Vec<_> = catalog
             .owned_partitions()
             .map(|(_, partition)| (partition, partition.unscrubbed.take()))

@@ -1,4 +1,4 @@
-//! What items that are set aside mean for everything else: figures, the retention promise, changes of rules, numbers
+//! The effect of items that are set aside on everything else: figures, the retention promise, changes of rules, numbers
 //! of queues.
 
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //!
 //! While the oldest expired item has waited for [`PATIENCE`], measurements are gathered into windows of [`WINDOW`].
 //! Capacity is short after a window in which the backlog grew by a noticeable part of what expired; and after windows
-//! over which the backlog and the age of its oldest item have both grown, however slowly: a deficit of three in a
-//! hundred fills a disk as surely as a larger one.
+//! over which the backlog and the age of its oldest item have both grown, however slowly: a deficit of three percent
+//! fills a disk too.
 //!
 //! Items expire at full seconds, so both figures go up and down within each second. Windows are compared by the
 //! lowest values in them, which do not depend on where in a second a window ends. A backlog that merely waits, for
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::Backlog;
 
-/// How long the oldest item may wait before anything is judged, and before the share that the operator set is taken.
+/// How long the oldest item may wait before a shortage is judged, and before the operator's share is used.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// The length of a window.
 const WINDOW: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const GROWTH_PART: u64 = 20;
 /// uncertainty of the lowest values of a window.
 const AGE_GROWTH: Duration = Duration::from_millis(500);
 
-/// What happened between two measurements of the backlog, and the second of them.
+/// The time between two measurements of the backlog, the items expired and purged in it, and the second measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) seconds: f64,
@@ -58,7 +58,7 @@ impl Shortage {
         self.is_short
     }
 
-    /// Takes the next measurement. After a rest nothing is known of the time between, so a new window begins.
+    /// Takes the next measurement. After a gap the time between is unknown, so a new window begins.
     pub(super) fn look(&mut self, look: Look) {
         if look.backlog.age < PATIENCE {
             *self = Shortage::default();

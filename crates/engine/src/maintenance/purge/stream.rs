@@ -1,8 +1,8 @@
-//! How much expires as a steady stream, as opposed to what has expired at once.
+//! Estimates how many items expire as a steady stream, as opposed to those that have expired at once.
 //!
-//! What expires is counted over windows of several lengths, so that a stream is recognized whether it expires with
-//! each second or in batches of a minute. With each window the estimate may grow to [`GROWTH`] times its value and by
-//! [`ITEMS_AT_FIRST`] more: several windows in which much expires make a stream, a single one does not. The fastest
+//! Expiries are counted over windows of several lengths, so that a stream is recognized whether its items expire every
+//! second or in batches a minute apart. With each window the estimate may grow to [`GROWTH`] times its value and by
+//! [`ITEMS_AT_FIRST`] more: several windows with many expiries make a stream, a single one does not. The fastest
 //! estimate counts.
 
 use super::pace::{RATE_SMOOTHING_SECONDS, toward};

@@ -33,7 +33,7 @@ use crate::write::schema::ItemSchema;
 pub(super) struct Swept {
     pub(super) items: u64,
     pub(super) bytes: u64,
-    /// The policy without cutoffs that cover nothing any more.
+    /// The policy without cutoffs that cover no item any more.
     pub(super) policy: Option<Policy>,
     /// When the first remaining item of the partition expires; now if the limit was reached.
     pub(super) next_due: Option<Time>,
@@ -43,7 +43,7 @@ pub(super) struct Swept {
     pub(super) trimmed: u64,
     /// When the first of the removed items had expired.
     pub(super) oldest_expiry: Option<Time>,
-    /// What users would have paid for deleting the items.
+    /// The charge that users would have paid for deleting the items.
     pub(super) charge: Charge,
     /// Whether an expired item was left because it is not in the archive.
     left: bool,
@@ -81,8 +81,8 @@ impl Swept {
         Ok(())
     }
 
-    /// Returns whether so many entries are removed that the rest waits for the next sweep: items differ in what they
-    /// leave behind.
+    /// Returns whether so many entries are removed that the rest waits for the next sweep: items differ in their number
+    /// of entries.
     fn is_full(&self) -> bool {
         self.entries >= SWEEP_ENTRIES
     }
@@ -149,7 +149,7 @@ impl ItemRemover {
         policy: &Policy,
     ) -> Result<()> {
         match self {
-            // What is left of an index that is being cleared away may be of any item.
+            // The remaining entries of an index that is being cleared may be of any item.
             ItemRemover::Container(schema, _) if schema.maintained.clearing().next().is_some() => Ok(()),
             ItemRemover::Container(_, prepared) => {
                 prepared.borrow().front.set_watermark(tx, partition, policy)
@@ -171,7 +171,7 @@ fn remove_found<S: ItemSchema>(
     remove(tx, gate, schema, found, |footprint, tx| footprint.remove(tx).map(|()| true))
 }
 
-/// Removes an item; none, with nothing done, if its footprint says that it is not there any more.
+/// Removes an item. Changes nothing and returns `None` if its footprint shows that it does not exist any more.
 fn remove<S: ItemSchema>(
     tx: &mut Transaction<'_>,
     gate: &Gate,
@@ -311,8 +311,8 @@ fn sweep_queue(
         }
         passed += usize::from(passed == at);
     }
-    // Before the cursor there must be no entries but those of items that are set aside, and those must be there: a
-    // later sweep that began with one would find it due for ever.
+    // Only entries of items that are set aside may be before the cursor, and these must be: a later sweep that began with
+    // one would find it due for ever.
     if let Some((last, _)) = expired_items[..passed].last() {
         let (keyspace, key) = Key::PurgeCursor(gate.partition, queue).encode();
         tx.put(keyspace, key, keys::behind_queue_entry(last)?);

@@ -1,4 +1,4 @@
-//! Access paths: which documents of a collection are read, and in which order.
+//! Access paths: the documents of a collection that a query reads, and their order.
 
 use bson::Value;
 use mql::index::Span;
@@ -7,13 +7,13 @@ use storage::Direction;
 /// Which documents are read, and in which order.
 #[derive(Debug, Clone)]
 pub enum AccessPath {
-    /// None: the collection does not exist, or the conditions contradict each other.
+    /// No document: the collection does not exist, or the conditions contradict each other.
     Empty,
-    /// The one with this `_id`.
+    /// The document with this `_id`.
     Id(Value),
-    /// All, in the order of their insertion or against it.
+    /// All documents, in the order of their insertion or against it.
     CollectionScan(Direction),
-    /// Those that scans of indexes lead to, one scan after the other.
+    /// The documents that scans of indexes lead to, one scan after the other.
     IndexScans(Vec<IndexScan>),
 }
 
@@ -35,8 +35,8 @@ impl IndexScan {
         self.spans.iter().position(holds)
     }
 
-    /// Whether another key, in its span, is read before this one. Spans are read in the order in which they stand; within one,
-    /// keys come in their order or against it.
+    /// Returns whether another key, in its span, is read before this one. Spans are read in the order of the list; within
+    /// one, keys come in their order or against it.
     pub(super) fn reads_before(
         &self,
         (other_span, other): (Option<usize>, &[u8]),

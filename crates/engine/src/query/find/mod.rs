@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`planner`] counts living entries to choose between indexes; [`scan`] reads documents along the chosen [`access_path`] and can
-//! rest between two requests of a cursor. What leaves a scan has passed the gate. Pipelines, cursors and the metering of
-//! requests are the front end's.
+//! pause between two requests of a cursor. Every document that a scan returns has passed the gate. The front end has the pipelines,
+//! the cursors and the metering of requests.
 
 mod access_path;
 mod open_scans;

@@ -1,4 +1,4 @@
-//! The scans that a pipeline has open, by number. They rest in a cursor together with the pipeline.
+//! The scans that a pipeline has open, by number. A cursor keeps them between two requests, together with the pipeline.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::scan::{DocumentScan, Examined};
 use crate::collection::Reading;
 use crate::types::error::Result;
 
-/// How many documents a request remembers to have read. Those beyond are looked up again, which costs time and nothing else.
+/// The most documents that a request remembers as read. Further ones are looked up again, which costs only time.
 const READ_NOW_MAX: usize = 1 << 16;
 
 /// The open scans of one pipeline.
@@ -19,7 +19,7 @@ const READ_NOW_MAX: usize = 1 << 16;
 pub struct OpenScans {
     last: u64,
     open: BTreeMap<u64, OpenScan>,
-    /// What the scan of the leading collection had examined when it was closed.
+    /// The figures of the leading collection's scan when it was closed.
     examined: Examined,
     /// Documents of the leading collection that this request has read.
     read_now: HashSet<u64>,
@@ -29,15 +29,16 @@ pub struct OpenScans {
 struct OpenScan {
     documents: DocumentScan,
     part: Part,
-    /// Whether its rows are shown in the order in which they come, so that no more need be read than are shown.
+    /// Whether its rows are returned in the order in which they are read, so that no more rows need to be read than are
+    /// returned.
     streams: bool,
 }
 
 impl OpenScans {
-    /// Opens the scan that a pipeline has asked for, over these documents; `is_sorted` says whether they come in the order that
-    /// it wants. Returns the scan's number and the order of its rows.
+    /// Opens the scan that a pipeline has requested, over these documents; `is_sorted` is whether they come in the requested
+    /// order. Returns the scan's number and the order of its rows.
     pub fn open(&mut self, wanted: &Scan, documents: DocumentScan, is_sorted: bool) -> (ScanId, Order) {
-        // What has to be sorted is read whole before anything is shown.
+        // A scan that has to be sorted is read to its end before its first row is returned.
         let streams = is_sorted && wanted.filter.near().is_none();
         let documents = documents.telling_index_key(wanted.tells_index_key);
         let order = if wanted.sort.is_some() && is_sorted { Order::Sorted } else { Order::Any };
@@ -56,8 +57,8 @@ impl OpenScans {
         ScanId(self.last)
     }
 
-    /// Returns the next row of a scan; none if there are no more. `shown_max` is how many more rows the request can show if all
-    /// that come from the leading collection are shown, and `is_resumed` whether an earlier request has begun the pipeline.
+    /// Returns the next row of a scan; `None` if there are no more. `shown_max` is how many more rows the request can return if the
+    /// pipeline drops no row of the leading collection, and `is_resumed` whether an earlier request has begun the pipeline.
     pub fn next(
         &mut self,
         id: ScanId,
@@ -89,7 +90,7 @@ impl OpenScans {
         self.read_now.insert(number);
     }
 
-    /// Whether this request is known to have read the document: then it has not expired.
+    /// Returns whether this request is known to have read the document: then it has not expired.
     pub fn has_read(&self, number: u64) -> bool {
         self.read_now.contains(&number)
     }
@@ -101,7 +102,7 @@ impl OpenScans {
         }
     }
 
-    /// Returns what the scan of the leading collection has examined.
+    /// Returns the figures of the leading collection's scan.
     pub fn examined(&self) -> Examined {
         let leading = self.open.values().find(|scan| scan.part == Part::Leading);
         leading.map_or_else(|| self.examined.clone(), |scan| scan.documents.examined())
@@ -112,7 +113,7 @@ impl OpenScans {
         self.open.values().map(|scan| scan.documents.bytes()).sum()
     }
 
-    /// Ends a request: nothing that was read ahead is kept.
+    /// Ends a request: rows that were read ahead are dropped.
     pub fn rest(&mut self) {
         self.read_now.clear();
         self.open.values_mut().for_each(|scan| scan.documents.rest());

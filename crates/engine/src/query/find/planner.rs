@@ -1,9 +1,9 @@
 //! Chooses the access path of a query on one collection.
 //!
-//! A filter that names an `_id` needs no choice. Otherwise the language says which indexes can serve the filter or the sort
-//! ([`mql::index::plan`]), and the living entries in their spans are counted, up to a bound: the index with the fewest wins. One
-//! that comes in the wanted order wins over one that does not unless that one is far cheaper, because the other must be read
-//! whole before the first document can be shown.
+//! A filter that names an `_id` needs no choice. Otherwise [`mql::index::plan`] lists the indexes that can serve the filter or the
+//! sort, and the planner counts the living entries in their spans, up to a bound: the index with the fewest wins. An index in the
+//! wanted order wins over another one unless that is far cheaper, because without the order all documents must be read and sorted
+//! before the first can be returned.
 //!
 //! An `$or` whose branches each have an index can be answered by one index scan for each branch, if no single index is cheaper
 //! for all of them.
@@ -24,9 +24,9 @@ use crate::types::error::Result;
 
 /// How many entries are counted at most to compare two plans.
 const PROBE_MAX: usize = 256;
-/// The same for one branch of many.
+/// The least bound of the same kind, for one branch of many.
 const PROBE_LEAST: usize = 16;
-/// How much more entries a plan may read that comes in the wanted order.
+/// How many times as many entries a plan in the wanted order may read.
 const SORT_FACTOR: usize = 8;
 
 /// A query over a collection.
@@ -44,14 +44,14 @@ pub struct PlanRequest<'a> {
     pub hint: Option<&'a Hint>,
 }
 
-/// A chosen access path, and what is known about it.
+/// A chosen access path, and its properties.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The documents that are read.
     pub path: AccessPath,
     /// Whether documents come in the wanted order.
     pub sorted: bool,
-    /// Whether the entries on the path are exactly the documents, each once: to count them none has to be read.
+    /// Whether the entries on the path are exactly the documents, each once: a count then reads no document.
     pub covered: bool,
     /// The indexes that are used, as `explain` shows them: one for each index scan.
     pub indexes: Vec<PlannedIndex>,
@@ -59,7 +59,7 @@ pub struct Plan {
     pub rejected: Vec<PlannedIndex>,
 }
 
-/// An index and what is read of it, as `explain` shows it.
+/// An index and the part of it that is read, as `explain` shows it.
 #[derive(Debug, Clone)]
 pub struct PlannedIndex {
     list: Arc<IndexList>,
@@ -180,8 +180,8 @@ pub fn plan(reading: &Reading<'_>, collection: &Arc<Collection>, request: &PlanR
     })
 }
 
-/// Refuses a search for the nearest on the globe without an index on places there, as MongoDB does. In the plane there is no
-/// such index: the search reads all documents.
+/// Refuses a search for the nearest points on the globe without an index on such points, as MongoDB does. In the plane there is
+/// no such index: the search reads all documents.
 fn check_near(filter: &Filter, list: &IndexList) -> Result<()> {
     let Some(near) = filter.near().filter(|near| near.measure() != Measure::Plane) else { return Ok(()) };
     let serves = |part: &index::Part| part.kind == PartKind::Sphere && part.path == *near.path();
@@ -224,7 +224,7 @@ impl Probe<'_> {
         Ok(best)
     }
 
-    /// Returns the plan with one index scan for each branch of an `$or`; none if that costs no less than the best single index
+    /// Returns the plan with one index scan for each branch of an `$or`; `None` if that costs no less than the best single index
     /// for all of them.
     fn by_branches(&self, branches: Vec<Vec<Candidate>>, best: Option<usize>) -> Result<Option<Plan>> {
         let most = (PROBE_MAX / branches.len().max(1)).max(PROBE_LEAST);
@@ -232,7 +232,7 @@ impl Probe<'_> {
         for mut candidates in branches {
             let Some((at, least)) = self.cheapest(&candidates, most)? else { return Ok(None) };
             cost += least;
-            // A branch that nothing can meet needs no scan.
+            // A branch that no document can meet needs no scan.
             chosen.extend(Some(candidates.swap_remove(at)).filter(|candidate| !candidate.spans.is_empty()));
         }
         if best.is_some_and(|best| best <= cost) {
@@ -248,7 +248,7 @@ impl Probe<'_> {
         }))
     }
 
-    /// Returns how many entries will be read, roughly. Counting stops early, so large costs are all alike.
+    /// Returns roughly how many entries will be read. Counting stops at a bound, so large costs compare as equal.
     fn cost(&self, candidate: &Candidate, most: usize) -> Result<usize> {
         let index = self.usable[candidate.index];
         let mut entries = 0;

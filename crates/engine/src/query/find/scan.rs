@@ -1,8 +1,8 @@
-//! A scan of one collection that can rest: between two rows, and between two requests of a cursor.
+//! A scan of one collection that can pause: between two rows, and between two requests of a cursor.
 //!
-//! Documents are read some at a time. What was read ahead is thrown away at the end of a request, and the next request reads on
-//! behind the last row that was asked for, at its own time: what has expired in between is not there (T16), what was written
-//! may be. So a scan holds no snapshot between requests.
+//! Documents are read in chunks. Documents read ahead are dropped at the end of a request, and the next request continues after
+//! the last row that was requested, at its own time: documents that have expired in between are not returned (T16), documents
+//! written in between may be. So a scan holds no snapshot between requests.
 //!
 //! An index with several keys for one document (an array) leads to the document several times, and so may several indexes; it
 //! is returned once. A scan remembers a bounded number of documents that it has seen; for the others it checks whether the key
@@ -24,20 +24,20 @@ use crate::types::error::{Error, Result};
 /// How many documents are read at once: few at first, and no more than are wanted.
 const FIRST_CHUNK: usize = 16;
 pub(super) const LAST_CHUNK: usize = 256;
-/// A request that has read so many documents, spans and index scans has turned out long: it reads on aside.
+/// The number of documents, spans and index scans after which a request counts as long: it runs further reads aside.
 const LONG: usize = 16;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 4 << 20;
 /// How many documents with several keys a scan remembers.
 pub(super) const SEEN_MAX: usize = 1 << 16;
 
-/// How far a scan has come.
+/// The position of a scan.
 #[derive(Debug, Clone)]
 pub(super) enum Position {
     Start,
-    /// Behind this document of a collection scan.
+    /// After this document of a collection scan.
     Item(ItemNumber),
-    /// Behind this entry of an index, in this span of this index scan; none: at the beginning of the span.
+    /// After this entry of an index, in this span of this index scan; without an entry at the beginning of the span.
     Entry {
         scan: usize,
         span: usize,
@@ -46,7 +46,8 @@ pub(super) enum Position {
     End,
 }
 
-/// How much a scan has examined. Expired documents are not counted: no figure reveals whether the purge has run (T14).
+/// The numbers of keys and documents that a scan has examined. Expired documents are not counted: no figure reveals whether the
+/// purge has run (T14).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Examined {
     /// Index keys, for each index scan of the path.
@@ -68,14 +69,14 @@ pub struct DocumentScan {
     collection: Option<Arc<Collection>>,
     filter: Arc<Filter>,
     path: AccessPath,
-    /// Behind the last document that was returned.
+    /// The position after the last document that was returned.
     position: Position,
     /// Documents read ahead, each with the position after it.
     pub(super) ahead: VecDeque<(Found, Position)>,
-    /// Behind what was read ahead.
+    /// The position after the documents read ahead.
     read_to: Position,
     chunk: usize,
-    /// How many more rows this request can show, where rows are shown as they come.
+    /// How many more rows this request can return, where rows are returned as they are read.
     wanted: Option<usize>,
     /// How many documents were wanted at first, if that is known.
     wanted_first: Option<usize>,
@@ -98,13 +99,13 @@ pub struct DocumentScan {
 const SEEN_BYTES: usize = 2 * size_of::<ItemNumber>();
 
 impl DocumentScan {
-    /// Returns how many bytes it holds between two requests, roughly: the documents that it remembers. Its spans count with the
+    /// Returns roughly how many bytes it holds between two requests: the documents that it remembers. Its spans count with the
     /// command that they were made of.
     pub fn bytes(&self) -> usize {
         self.seen.capacity() * SEEN_BYTES
     }
 
-    /// Begins a scan of the documents that meet the filter, of which so many are wanted at most.
+    /// Begins a scan of the documents that meet the filter; at most `limit` of them are wanted.
     pub fn new(
         collection: Option<Arc<Collection>>,
         filter: Arc<Filter>,
@@ -134,26 +135,26 @@ impl DocumentScan {
         }
     }
 
-    /// Makes each row tell by which key of an index it was found, or not.
+    /// Sets whether each row has the index key by which it was found.
     #[must_use]
     pub(super) fn telling_index_key(self, tells_index_key: bool) -> DocumentScan {
         DocumentScan { tells_index_key, ..self }
     }
 
-    /// Returns what it has examined.
+    /// Returns the numbers of keys and documents examined.
     pub fn examined(&self) -> Examined {
         Examined { keys_by_scan: self.keys_by_scan.clone(), documents: self.documents }
     }
 
-    /// Sets how many more rows can be shown: no more documents are read ahead, but for those that make up for documents that do
-    /// not meet the filter, and for rows that a stage has dropped.
+    /// Sets how many more rows can be returned: no more documents are read ahead, except to replace documents that do not meet the
+    /// filter and rows that a stage has dropped.
     pub fn wants(&mut self, rows: Option<usize>) {
         self.wanted = rows;
         self.wanted_first = self.wanted_first.or(rows);
     }
 
-    /// Returns how many documents are read ahead at most. As many as were in vain are read once more: what a stage behind the
-    /// scan drops, as `$skip` does, is read in a few large steps.
+    /// Returns how many documents are read ahead at most. For each document or row dropped so far one more is read: rows that a
+    /// later stage drops, as `$skip` does, are read in a few large steps.
     fn read_ahead_max(&self) -> usize {
         let Some(wanted) = self.wanted else { return usize::MAX };
         let shown = self.wanted_first.unwrap_or(wanted).saturating_sub(wanted);
@@ -188,7 +189,7 @@ impl DocumentScan {
         }
     }
 
-    /// Returns how many entries the indexes have on the path. Some are counted at once, the others aside.
+    /// Returns how many entries the indexes have on the path. The first ones are counted at once, the others aside.
     pub fn count_entries(&self, reading: &Reading<'_>, context: &Context) -> Result<u64> {
         let (Some(collection), AccessPath::IndexScans(scans)) = (&self.collection, &self.path) else {
             return Ok(0);
@@ -243,7 +244,7 @@ impl DocumentScan {
         }
     }
 
-    /// Ends a request: what was read ahead belongs to its time and is dropped.
+    /// Ends a request: documents read ahead belong to its time and are dropped.
     pub fn rest(&mut self) {
         if !self.ahead.is_empty() {
             for (found, _) in self.ahead.drain(..) {
@@ -356,13 +357,13 @@ impl DocumentScan {
     }
 }
 
-/// The error for an index that was dropped while a scan of it rested.
+/// Returns the error for an index that was dropped while a scan of it was paused.
 fn gone(collection: &Collection) -> Error {
     let text = format!("the index that the query on {} reads was dropped", collection.namespace());
     mql::Error::new(Code::QUERY_PLAN_KILLED, text).into()
 }
 
-/// Whether of all keys of a document this one, of this index scan, is read first.
+/// Returns whether this key, of this index scan, is the first of a document's keys on the path.
 fn is_first_on_the_path(
     found: &Found,
     key: &[u8],

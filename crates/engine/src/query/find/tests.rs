@@ -1,4 +1,4 @@
-//! Plans and scans against a scan of everything, with random documents, filters and rests.
+//! Plans and scans against a full scan, with random documents, filters and pauses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn planned(engine: &Engine, collection: &Arc<Collection>, filter: &Filter) -> Pl
     read(engine, collection, |reading| plan(reading, collection, &request))
 }
 
-/// The ids that a scan returns, which rests now and then.
+/// Returns the ids that a scan finds, which pauses at random points.
 fn scanned(
     mut scan: DocumentScan,
     engine: &Engine,

@@ -1,5 +1,5 @@
-//! What a query's rows must be, from its tree and plain JSON items: slow, small, and without any of the code under
-//! test.
+//! Evaluates the expected rows of a query from its tree and plain JSON items: slow, small, and without any of the code
+//! under test.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

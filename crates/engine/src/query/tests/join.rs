@@ -1,4 +1,4 @@
-//! What a client makes of the parts of groups and aggregates that ranges send, as SDKs do it.
+//! Joins the parts of groups and aggregates that ranges send, as SDKs do.
 
 use super::json::{Json, double, order};
 
