@@ -1,14 +1,14 @@
 //! Names and numbers of resources: rids, item numbers, sequences, etags, and the rules for ids.
 //!
-//! A rid is a short binary path in base64 with `/` written as `-`. Clients look inside: the number of bytes and
-//! a few bits tell what kind of resource it is, and a page of equal sort keys is ordered by the item's number.
+//! A rid is a short binary path in base64 with `/` written as `-`. Clients parse it: the number of bytes and
+//! a few bits give the kind of resource, and a page of equal sort keys is ordered by the item's number.
 //!
 //! ```text
 //! offer        3 bytes   number, big-endian
 //! database     4 bytes   number, big-endian
 //! container    8 bytes   database, then number big-endian with its top bit set
 //! user         8 bytes   database, then number big-endian with its top bit clear
-//! in a container 16 bytes  container, then number little-endian; the top four bits tell the kind:
+//! in a container 16 bytes  container, then number little-endian; the top four bits give the kind:
 //!                        0 item, 5 partition key range, 6 function, 7 trigger, 8 stored procedure
 //! permission  16 bytes   user, then number little-endian
 //! ```
@@ -376,7 +376,7 @@ impl fmt::Display for Etag {
     }
 }
 
-/// Refuses ids that no database or container may have.
+/// Refuses an id that a database or container must not have.
 pub fn check_resource_id(id: &str) -> Result<()> {
     check_id(id, &['/', '\\', '#', '?'])?;
     let characters = id.chars().count();
@@ -393,7 +393,7 @@ pub fn check_resource_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses ids that no item may have. The service's documentation forbids `?` and `#` as well, but the service accepts
+/// Refuses an id that an item must not have. The service's documentation forbids `?` and `#` as well, but the service accepts
 /// them; only characters that no path can carry are refused.
 pub fn check_item_id(id: &str) -> Result<()> {
     check_id(id, &['/', '\\'])?;

@@ -26,7 +26,7 @@
 //! ```
 //!
 //! The difference is at most 512, half the step between doubles near 2^63. `1`, `1.0` are one key, and so are
-//! `0.0` and `-0.0`: a key tells what number it is, not how it was written.
+//! `0.0` and `-0.0`: a key represents the number, not its spelling.
 
 use crate::error::{Error, Result};
 use crate::limits;

@@ -1,6 +1,6 @@
 //! Documents without any I/O: values, their stored bytes, JSON, ordered keys, paths, partition keys, ids.
 //!
-//! This crate knows nothing of disks, containers, time or protocols. Everything here is a pure function of its input,
+//! This crate has no disks, containers, time or protocols. Everything here is a pure function of its input,
 //! and input from a client or from disk is never trusted: lengths and depths are bounded before use, and hostile
 //! bytes give an [`Error`], never a panic.
 //!

@@ -31,8 +31,8 @@ pub const ITEM_ID_BYTES: usize = 1023;
 /// string, with room for the `FF` of an upper bound.
 pub const EFFECTIVE_KEY_BYTES: usize = 512;
 
-/// What a binary JSON body may grow to in its stored form.
+/// The largest stored form of a binary JSON body.
 ///
 /// A back reference or an array of empty arrays is a few bytes that stand for many, so without a bound a small
-/// body could grow with the square of its size. An honest item of the largest size stays far below.
+/// body could grow with the square of its size. An ordinary item of the largest size stays far below.
 pub const EXPANDED_BYTES: usize = 16 * 1024 * 1024;

@@ -51,8 +51,8 @@ pub struct PartitionKeyDefinition {
 impl PartitionKeyDefinition {
     /// Reads the JSON form `{"paths":[…],"kind":"Hash","version":2}`.
     ///
-    /// Without `kind` it is `Hash`. Without `version` a `Hash` is of version 1 and stays without; a `MultiHash` gets version 2:
-    /// it knows no other, and clients refuse one that does not say it.
+    /// Without `kind` it is `Hash`. Without `version` a `Hash` is of version 1 and stays without; a `MultiHash` gets version 2,
+    /// the only one that it has: clients refuse a `MultiHash` without it.
     pub fn from_value(value: &Value) -> Result<PartitionKeyDefinition> {
         let object = value.as_object().ok_or_else(|| {
             Error::invalid(format!("partitionKey must be an object, but is of type {}", value.type_name()))
@@ -145,7 +145,7 @@ fn read_paths(object: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
     let most = if kind == PartitionKeyKind::Hash { 1 } else { limits::KEY_PARTS };
     if texts.is_empty() || texts.len() > most {
         let rule = if most == 1 { "exactly 1 path" } else { "1 to 3 paths" };
-        // The first words are the service's; clients look for them.
+        // The message begins as the service's does: clients match it.
         let many = if texts.len() > most { "Too many partition key paths: " } else { "" };
         return Err(Error::invalid(format!(
             "{many}a partition key of this kind has {rule}, not {}",
@@ -170,7 +170,7 @@ fn read_paths(object: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
     Ok(paths)
 }
 
-/// Returns the service's words for a path that no partition key can have; clients look for them.
+/// Returns the service's message for a path that a partition key cannot have: clients match it.
 fn unacceptable(path: &str, position: usize) -> Error {
     Error::invalid(format!(
         "The partition key component definition path '{path}' could not be accepted, failed near position '{position}'. \
@@ -323,8 +323,8 @@ impl PartitionKey {
         Ok(PartitionKey(parts.collect::<Result<_>>()?))
     }
 
-    /// Returns the key of an item: what stands at each path, undefined where nothing does, and also where an array or object
-    /// stands: the service takes such an item, under the undefined key.
+    /// Returns the key of an item: the value at each path. It is undefined where the value is missing, and also where it is
+    /// an array or object: the service accepts such an item, under the undefined key.
     pub fn extract(definition: &PartitionKeyDefinition, item: ValueRef<'_>) -> Result<PartitionKey> {
         let is_scalar = |value: &ValueRef<'_>| value.as_array().is_none() && value.as_object().is_none();
         let parts = definition.paths.iter().map(|path| {
@@ -347,7 +347,7 @@ impl PartitionKey {
     }
 
     /// Returns the key as the definition wants it for one item: one part per path. The empty key stands for undefined
-    /// in a container made without a key. One that does not fit is given back.
+    /// in a container made without a key. A key that does not fit is returned as the error.
     pub fn complete(
         self,
         definition: &PartitionKeyDefinition,
@@ -395,7 +395,7 @@ impl PartitionKey {
         self.encode_prefix(self.len(), out);
     }
 
-    /// Appends what every encoded key of `full_len` parts that starts with this one starts with.
+    /// Appends the common prefix of all encoded keys of `full_len` parts that start with this key.
     pub fn encode_prefix(&self, full_len: usize, out: &mut Vec<u8>) {
         debug_assert!(full_len <= limits::KEY_PARTS, "a key has at most three parts");
         out.push(full_len as u8);

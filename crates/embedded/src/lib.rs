@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! The directory is the one that the server uses: a server can serve what was written here, and the other way round,
-//! one process at a time. Everything that this crate does not offer is in the engine: [`Bolide::engine`].
+//! The directory has the format of the server's: a server can serve data written here, and the other way round, one
+//! process at a time. [`Bolide::engine`] gives access to the features that this crate does not offer.
 
 mod container;
 mod error;
@@ -168,7 +168,7 @@ impl Drop for Bolide {
     }
 }
 
-/// Returns what was created, or what existed already.
+/// Returns the created resource, or the one that exists already.
 fn made<T>(made: engine::Result<T>, there: impl FnOnce() -> engine::Result<T>) -> Result<T> {
     match made {
         Err(engine::Error::Exists { .. }) => Ok(there()?),

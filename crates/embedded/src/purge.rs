@@ -7,10 +7,10 @@ use std::time::Duration;
 use engine::{ConcurrentUse, Engine, PurgeReport};
 use parking_lot::{Condvar, Mutex};
 
-/// Items in a step, which a write may have to wait for.
+/// Items in a step; a write may have to wait for a step.
 const STEP_ITEMS: usize = 64;
 
-/// The pause after a step that met other users of the store, and after one that did not.
+/// The pause after a step during which others used the store, and after one without.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 const IDLE_PAUSE: Duration = Duration::from_millis(1);
 
@@ -63,7 +63,7 @@ impl Purge {
         engine.on_purge_due(move || sender.signal(|call| call.due = true));
         let (worker, receiver) = (Arc::clone(engine), Arc::clone(&wakeup));
         let thread = Builder::new().name("bolide-purge".to_owned()).spawn(move || run(&worker, &receiver));
-        // Without a thread nothing is purged, but expired items stay hidden.
+        // Without a thread no item is purged, but expired items stay hidden.
         Purge { wakeup, thread: thread.ok() }
     }
 }

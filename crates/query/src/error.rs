@@ -129,7 +129,7 @@ impl fmt::Display for CountClause {
 pub struct Report {
     /// Start and end of the offending text, where there is one.
     pub location: Option<(usize, usize)>,
-    /// What kind of reason.
+    /// The kind of reason.
     pub code: Code,
     /// The reason.
     pub message: String,
@@ -145,7 +145,7 @@ pub enum Code {
 }
 
 impl Error {
-    /// Start and end of the offending text, where there is one.
+    /// Returns the start and end of the offending text, if there is one.
     pub fn location(&self) -> Option<(usize, usize)> {
         match self {
             Self::Syntax { start, end, .. }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Text comes from untrusted clients: its length and nesting are bounded, and no text makes this crate panic. Items
-//! are bounded too, but what a query computes from them is not: a [`Context`] counts the work and the memory of each
-//! request.
+//! are bounded too, but the values that a query computes from them are not: a [`Context`] counts the work and the memory
+//! of each request.
 
 mod conditions;
 mod error;
@@ -51,8 +51,8 @@ pub fn parse(text: &str, parameters: &[(String, Value)], dialect: &Dialect) -> R
     parse().map_err(|error: Error| error.with_positions_of(text))
 }
 
-/// Returns a query's text with a question mark for each literal, for logs. The text need not be a query: what does not
-/// parse is left out.
+/// Returns a query's text with a question mark for each literal, for logs. The text need not be a query: the part that does
+/// not parse is left out.
 pub fn shape(text: &str) -> String {
     syntax::shape::shape(text)
 }

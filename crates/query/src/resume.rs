@@ -4,7 +4,7 @@
 //! Each of these is decided by `FROM` and `ORDER BY` alone, so the filter may change between two pages: clients that merge
 //! several ranges do that when they resume. They do it with `TOP` and `LIMIT` in the query as well, which there only bound
 //! what one range can contribute: the client counts the rows itself. The position of any other query only has a meaning in
-//! the query as a whole: it names a part of the filter, counts rows, or lies among groups or distinct rows.
+//! the query as a whole: it names a part of the filter, counts rows, or is among groups or distinct rows.
 //!
 //! In both cases the layout of the text does not count: the fingerprint is over the tree as text, with parameters
 //! replaced by their values. It includes the container's dialect, because a changed dialect gives names another meaning.

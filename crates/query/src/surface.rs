@@ -1,6 +1,6 @@
 //! The surface of geometries.
 
-/// The surface that coordinates refer to. It decides what the spatial functions compute.
+/// The surface that coordinates refer to, on which the spatial functions compute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Surface {
     /// Longitude and latitude in degrees on the earth; distances are metres.

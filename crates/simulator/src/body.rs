@@ -148,7 +148,7 @@ pub(crate) fn to_document(container: &str, body: &Body) -> Document {
     Document::from_json(text.as_bytes()).expect("the text is a document")
 }
 
-/// Returns what a document of ours says; anything unforeseen in it is an error.
+/// Returns the model's form of one of its documents; an unexpected member is an error.
 pub(crate) fn from_document(container: &str, document: &Document) -> Result<Body, String> {
     let ValueRef::Object(object) = document.root() else { return Err("not an object".to_owned()) };
     let mut body = Body {

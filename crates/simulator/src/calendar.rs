@@ -1,4 +1,4 @@
-//! Dates as text, by the calendar's own rules: the engine's are not asked.
+//! Dates as text, by the calendar's own rules, without the engine's code.
 
 fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

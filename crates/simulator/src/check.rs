@@ -9,7 +9,7 @@ use crate::model::{
 use crate::operation::{CONTAINERS, Filter, QueryScope};
 use crate::world::{Raw, Seen, SeenContainer, SeenItem, SeenSettings};
 
-/// Compares every answer with the model's: no live item is lost, no expired item is visible, every figure is exact.
+/// Compares every answer with the model's: no living item is lost, no expired item is visible, every figure is exact.
 pub(crate) fn compare(model: &Model, seen: &Seen) -> Result<(), String> {
     for name in CONTAINERS {
         match (model.containers.get(name), seen.containers.get(name)) {
@@ -93,7 +93,7 @@ fn compare_settings(container: &Container, visible: &[&Item], seen: &SeenSetting
     if *seen == expected { Ok(()) } else { Err(format!("in force is {seen:?}, should be {expected:?}")) }
 }
 
-/// The feed shows every live item once, in the order of writing (T14).
+/// Checks that the feed returns every living item once, in the order of writing (T14).
 fn compare_feed(visible: &[&Item], feed: &[SeenItem]) -> Result<(), String> {
     if feed.len() != visible.len() {
         return Err(format!("{} changes are shown, {} items live", feed.len(), visible.len()));
@@ -157,7 +157,7 @@ pub(crate) fn belongs(item: &Item, filter: &Filter, scope: QueryScope) -> bool {
         }
 }
 
-/// Returns what must lie in a store whose purge has nothing left to do: exactly what the live items need (T22).
+/// Returns the entries of a store whose purge has nothing left to do: exactly those of the living items (T22).
 pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
     let mut entries: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut add = |kind, count: usize| *entries.entry(kind).or_default() += count as u64;
@@ -166,7 +166,7 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
         add("policy", 1);
         add("index state", 1);
         add("index policy", usize::from(container.indexing != Indexing::None));
-        // It counts the commits of the container, too, and so outlives its items.
+        // It counts the commits of the container, too, so it stays when the items are removed.
         add("total", 1);
         let (mut buckets, mut shapes) = (BTreeSet::new(), BTreeSet::new());
         for item in &living {
@@ -264,7 +264,7 @@ pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
 /// The trimming of entries that a feed does not return any more may be delayed to batch it.
 const TRIM_PAUSE_MS: u64 = 60_000;
 
-/// Checks what is recorded for feeds: what they return, and little that they do not return any more.
+/// Checks the recorded events of feeds: all that they return, and few that they do not return any more.
 fn compare_history_entries(model: &Model, are: u64) -> Result<(), String> {
     let (mut least, mut most) = (0, 0);
     for feed in model.containers.values().filter_map(|container| container.feed.as_ref()) {

@@ -1,10 +1,10 @@
-//! T34 as a plain program: what the store's clock must show, given what the machine's clocks say.
+//! T34 as a plain program: the time that the store's clock must show, given the machine's clocks.
 //!
-//! While the store runs the answer is exact. After a crash the store may go on from anywhere within its lease, so there the
-//! model checks bounds and takes the store's word. It depends on nothing but `std`.
-//! Times are in milliseconds and *raw*: without what the test clock was advanced by.
+//! While the store runs the answer is exact. After a crash the store may continue from anywhere within its lease, so there
+//! the model checks bounds and takes over the store's time. It depends on nothing but `std`.
+//! Times are in milliseconds and *raw*: without the test clock's advance.
 
-/// How far ahead of the shown time a store may have promised not to go back behind.
+/// The lease: how far the store's durable bound may be ahead of the shown time.
 pub(crate) const LEASE_MS: u64 = 2_000;
 /// How far beyond its recorded line a store may show a time.
 pub(crate) const SLACK_MS: u64 = 100;
@@ -18,11 +18,11 @@ const START_GAP_MS: u64 = 30 * 24 * 3_600_000;
 pub(crate) struct ClockReading {
     /// The time of every request.
     pub(crate) now_ms: u64,
-    /// The time by which something may be destroyed.
+    /// The time by which data may be destroyed.
     pub(crate) trusted_ms: u64,
     /// Whether an operator has to decide.
     pub(crate) suspect: bool,
-    /// What the test clock was advanced by.
+    /// The test clock's advance.
     pub(crate) advanced_ms: u64,
 }
 
@@ -152,8 +152,8 @@ impl Clock {
         self.accepted = 0;
     }
 
-    /// The operator believes the wall clock: it is taken over, or run towards. One that has come back from the leap says that
-    /// the leap was wrong, so the trusted time counts.
+    /// Accepts the wall clock for the operator: time becomes the wall clock's, or slews to it. If the wall clock has come back
+    /// from the leap, the leap was wrong, so the trusted time counts.
     fn accept(&mut self, machine: Machine) {
         if self.suspect {
             let came_back = machine.wall_ms + JUMP_MS < self.now();
@@ -163,8 +163,8 @@ impl Clock {
         }
     }
 
-    /// The operator does not: the trusted time counts. If the wall clock has come back from
-    /// the leap by itself and is believable, it is the leap that is rejected and not the wall clock.
+    /// Rejects the wall clock for the operator: the trusted time counts. If the wall clock has come back from
+    /// the leap by itself and is believable, the leap is rejected and not the wall clock.
     fn reject(&mut self, machine: Machine) {
         if self.suspect {
             let came_back = machine.wall_ms + JUMP_MS < self.now();
@@ -207,8 +207,8 @@ impl Clock {
         self.shown()
     }
 
-    /// The store has started again after a crash and shows `seen`. `certain` is false if the crash struck a commit that
-    /// might have recorded a suspicion.
+    /// Checks and takes over the time `seen` that the store shows after a crash. `certain` is false if the crash hit a commit
+    /// that might have recorded a suspicion.
     pub(crate) fn restart_after_crash(
         &mut self,
         machine: Machine,
@@ -223,7 +223,7 @@ impl Clock {
         check(advances.contains(&seen.advanced_ms), "the test clock's advance", &seen)?;
         let (now, trusted) = (seen.now_ms - seen.advanced_ms, seen.trusted_ms - seen.advanced_ms);
         let judged = matches!(asked, ClockRequest::Accept | ClockRequest::Reject);
-        // What was shown, and what would be if the store had run on.
+        // The time that was shown, and the time if the store had run on.
         let passed = if over == RestartKind::Process { machine.boot_ms - self.boot } else { 0 };
         let floor = if judged { self.trusted() } else { self.now() };
         let (full, slow) = (self.now() + passed, floor + passed * 9 / 10);
@@ -293,7 +293,7 @@ mod tests {
 
     const START: u64 = 1_700_000_000_000;
 
-    /// What a start says about a store that crashed after the wall clock, rejected three hours behind, made a step.
+    /// Starts a store that crashed after the wall clock, rejected three hours behind, made a step.
     fn crashed(step_ms: u64, shown_ms: u64) -> Result<(), String> {
         let mut machine = Machine { wall_ms: START, boot_ms: 0 };
         let mut clock = Clock::new(machine);

@@ -1,12 +1,12 @@
 //! Coverage: a counter for each situation that a run must reach.
 //!
-//! A simulator that never meets a deadline passes every test. So a run over many seeds fails if one of these
+//! A simulator that never reaches a deadline passes every test. So a run over many seeds fails if one of these
 //! situations did not occur at all.
 
 /// Lists every situation once: the enum, and all of it.
 macro_rules! situations {
     ($($(#[$documentation:meta])+ $name:ident,)+) => {
-        /// A situation worth reaching.
+        /// A situation that a run must reach.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum CoveragePoint {
             $($(#[$documentation])+ $name,)+

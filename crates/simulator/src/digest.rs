@@ -1,7 +1,7 @@
-//! What must stay as it is while the code changes: every stored byte and every charge of a seed, as one number.
+//! Digests of every stored byte and every charge of a seed, as one number, which refactorings must not change.
 //!
-//! `digests.txt` beside the crate's manifest has the numbers of some seeds. A change that moves or renames code leaves them alone; a
-//! change of what is stored or charged records them again, and its commit says why.
+//! `digests.txt` beside the crate's manifest has the numbers of some seeds. A change that moves or renames code does not change them;
+//! a change of stored bytes or charges records them again, and its commit gives the reason.
 
 use storage::{Direction, KeyRange, Keyspace, Store};
 
@@ -19,7 +19,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes bytes in, and how many they are.
+    /// Adds bytes and their number.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -2,9 +2,9 @@
 //! model of TTL.md.
 //!
 //! Modules:
-//! - `model`, `clock`, `real_time`: what must be true. They share no code with the engine and depend on nothing but
+//! - `model`, `clock`, `real_time`: the expected behaviour. They share no code with the engine and depend on nothing but
 //!   `std`.
-//! - `operation`: what happens next, drawn from the seed.
+//! - `operation`: the steps, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
 //!   its `translate`, `body` and `calendar` convert between the types of the model and of the engine.
 //! - `run`: the world, its twin without purge and the model, step by step side by side.
@@ -13,7 +13,7 @@
 //!   form.
 //! - `steady`: the purge beside a stream of inserts, at its own pace.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds reached the situations in which bugs show.
-//! - `digest`: what a seed stores and is charged, as a number that refactorings leave alone.
+//! - `digest`: the stored bytes and charges of a seed, as a number that refactorings must not change.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
 //!
 //! ```text
@@ -22,7 +22,7 @@
 //! cargo run --release -p bolide-simulator --bin planted-bugs       the long tier's proof that bugs are caught
 //! ```
 //!
-//! Nothing here starts a thread, reads a clock or draws a number that does not come from the seed, so a seed that fails fails
+//! This crate starts no thread, reads no clock and draws no number that does not come from the seed, so a seed that fails fails
 //! again in the same step.
 
 mod body;
@@ -53,13 +53,13 @@ pub use run::Failure;
 use run::Run;
 use workload::SeedResult;
 
-/// How many steps a seed takes unless told otherwise.
+/// The default number of steps of a seed.
 pub const DEFAULT_STEPS: usize = 120;
 
 /// Each of the short workloads takes this part of the steps.
 const SHORT_LIFE_PART: usize = 3;
 
-/// Runs a seed; returns the situations it reached, or why it failed.
+/// Runs a seed; returns the situations it reached, or its failure.
 pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
     let (_, coverage, failure) = run(seed, steps, false);
     failure.map_or(Ok(coverage), Err)
@@ -71,7 +71,7 @@ pub fn trace_seed(seed: u64, steps: usize) -> (Vec<String>, Option<Failure>) {
     (trace, failure)
 }
 
-/// Runs a seed and returns the digest of what it stored and was charged.
+/// Runs a seed and returns the digest of its stored bytes and charges.
 pub fn digest_seed(seed: u64, steps: usize) -> Result<u64, Failure> {
     let (trace, _, failure) = run(seed, steps, true);
     failure.map_or_else(|| Ok(Digest::of_trace(&trace)), Err)
@@ -95,7 +95,7 @@ fn run(seed: u64, steps: usize, traced: bool) -> SeedResult {
     (trace, coverage, None)
 }
 
-/// Runs a short workload; a panic in it is a failure like any other.
+/// Runs a short workload; a panic in it counts as a failure.
 fn catch_panic(seed: u64, steps: usize, life: fn(u64, usize) -> SeedResult) -> SeedResult {
     catch_unwind(|| life(seed, steps)).unwrap_or_else(|panic| {
         let failure = Failure { step: 0, message: panic_text(&*panic) };

@@ -99,7 +99,7 @@ fn replay(seed: u64, steps: usize) -> ExitCode {
     }
 }
 
-/// Seeds are handed out one by one; the first failure stops the handing out.
+/// Runs seeds on several threads, which take them one by one until the first failure.
 #[expect(
     clippy::disallowed_methods,
     reason = "the duration of the whole run is told to people, never to the engine"

@@ -1,11 +1,11 @@
-//! Real time, which neither the store nor its clocks know, and how far from it the store's may be (T34).
+//! Real time, which neither the store nor its clocks have, and how far from it the store's may be (T34).
 //!
-//! A store's time is as wrong as the wall clock has ever been, and besides by no more than a tenth of a second and a lease. Once
-//! an operator has rejected the wall clock, the two have nothing to do with each other any more, and nothing is checked.
+//! A store's time is off by no more than the wall clock's largest error so far, plus a tenth of a second and a lease. Once an
+//! operator has rejected the wall clock, the two are unrelated, and nothing is checked.
 
 use crate::clock::{LEASE_MS, SLACK_MS};
 
-/// Real time, and what may have put the store's apart from it.
+/// Real time, and the causes of the store's distance from it.
 #[derive(Debug, Clone)]
 pub(crate) struct RealTime {
     real_ms: u64,
@@ -53,7 +53,7 @@ impl RealTime {
         self.rejected = true;
     }
 
-    /// The store shows this raw time. One that is `held` after a failed commit stays behind.
+    /// Checks the raw time that the store shows. A time that is `held` after a failed commit may fall behind.
     pub(crate) fn check(&self, raw_ms: u64, held: bool) -> Result<(), String> {
         let around = SLACK_MS + LEASE_MS;
         let most = self.real_ms + self.ahead_ms + self.leases_ms + around;

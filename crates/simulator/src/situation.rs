@@ -6,7 +6,7 @@ use crate::model::{Answer, Change, Countdown, DefaultTtl, Item, Model, Name, Set
 /// The recent past.
 #[derive(Debug)]
 pub(crate) struct Situation {
-    /// What was reached so far.
+    /// The situations reached so far.
     pub(crate) coverage: Coverage,
     /// Steps settled.
     pub(crate) steps: u64,
@@ -14,16 +14,16 @@ pub(crate) struct Situation {
     pub(crate) backlog: u64,
     /// Nothing has expired, no container was deleted, and no feed was kept.
     pub(crate) nothing_to_purge: bool,
-    /// The purge has removed something and something is left.
+    /// The purge has removed some expired items and not all.
     half_purged: bool,
     /// The second of the last policy change, and how many there were in it.
     toggles: (u64, u32),
     deleted_containers: Vec<&'static str>,
-    /// What the operation that is about to run would take over.
+    /// The id and unique value that the operation about to run would take over.
     takeover: Takeover,
 }
 
-/// What an operation takes over from the expired items if it succeeds.
+/// The id and unique value that an operation takes over from expired items if it succeeds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Takeover {
     id: bool,
@@ -63,7 +63,7 @@ impl Default for Situation {
 }
 
 impl Situation {
-    /// An operation is about to run.
+    /// Records that an operation is about to run.
     pub(crate) fn change(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let Some(inside) = model.containers.get(container) else { return };
         self.takeover = Takeover::by(model, container, change);
@@ -83,7 +83,7 @@ impl Situation {
         }
     }
 
-    /// An operation is about to run: what it does to countdowns.
+    /// Records the effect on countdowns of an operation that is about to run.
     pub(crate) fn counting(
         &mut self,
         model: &Model,
@@ -111,7 +111,7 @@ impl Situation {
         self.coverage.reach_if(mortal && named, CoveragePoint::ExpiryNamed);
     }
 
-    /// The clock has moved and a prepared write is about to run.
+    /// Records that the clock has moved and a prepared write is about to run.
     pub(crate) fn late(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let dead = model.expired(container);
         let about = dead.iter().any(|item| item.body.key == key && change.id() == Some(&item.body.id));
@@ -119,7 +119,7 @@ impl Situation {
             .reach_if(about && !matches!(change, Change::Read(..)), CoveragePoint::WriteBegunBeforeRunAfter);
     }
 
-    /// A request was answered.
+    /// Records the answer to a request.
     pub(crate) fn answered(&mut self, answer: &Answer) {
         let takeover = std::mem::take(&mut self.takeover);
         if matches!(answer, Answer::Created | Answer::Replaced) {
@@ -140,7 +140,7 @@ impl Situation {
         }
     }
 
-    /// A policy is about to change.
+    /// Records that a policy is about to change.
     pub(crate) fn policy(&mut self, model: &Model, container: &str, default_ttl: DefaultTtl) {
         if let DefaultTtl::Bad(_) = default_ttl {
             self.coverage.reach(CoveragePoint::BadDefaultTtl);
@@ -158,7 +158,7 @@ impl Situation {
         }
     }
 
-    /// An owner is about to ask for something.
+    /// Records that an owner is about to change a setting.
     pub(crate) fn wish(&mut self, model: &Model, container: &str, wish: SettingChange) {
         let Some(inside) = model.containers.get(container) else { return };
         self.nothing_to_purge &= !matches!(wish, SettingChange::Feed(Some(_)));
@@ -179,32 +179,32 @@ impl Situation {
         );
     }
 
-    /// A logical partition is about to be deleted.
+    /// Records that a logical partition is about to be deleted.
     pub(crate) fn partition(&mut self, model: &Model, container: &str, key: usize) {
         let has = |items: Vec<&Item>| items.iter().any(|item| item.body.key == key);
         let both = has(model.visible(container)) && has(model.expired(container));
         self.coverage.reach_if(both, CoveragePoint::PartitionDeletedOverExpired);
     }
 
-    /// A container was made.
+    /// Records that a container was created.
     pub(crate) fn container_made(&mut self, name: &'static str, feed: Option<u32>) {
         self.nothing_to_purge &= feed.is_none();
         self.coverage.reach_if(self.deleted_containers.contains(&name), CoveragePoint::ContainerRecreated);
     }
 
-    /// A container is about to go.
+    /// Records that a container is about to be deleted.
     pub(crate) fn container_deleted(&mut self, name: &'static str) {
         self.deleted_containers.push(name);
         self.nothing_to_purge = false;
     }
 
-    /// A purge step has run.
+    /// Records that a purge step has run.
     pub(crate) fn purged(&mut self, items: u64, left: u64) {
         self.coverage.reach(if items > 0 { CoveragePoint::Purged } else { CoveragePoint::PurgeIdle });
         self.half_purged = left > 0 && (items > 0 || self.half_purged);
     }
 
-    /// The process is about to end.
+    /// Records that the process is about to end.
     pub(crate) fn restarting(&mut self, model: &Model, backlog: u64, suspect: bool) {
         self.backlog = backlog;
         for container in model.containers.values() {
@@ -227,7 +227,7 @@ impl Situation {
         }
     }
 
-    /// A step has been settled.
+    /// Records that a step has been settled.
     pub(crate) fn after(&mut self, model: &Model, backlog: u64) {
         self.steps += 1;
         self.backlog = backlog;

@@ -1,8 +1,8 @@
 //! A steady stream of inserts into a container whose items expire, and the purge beside it at the pace that the engine's own
-//! controller sets: the backlog must stay bounded, whatever is left of the machine.
+//! controller sets: the backlog must stay bounded, however little capacity is left of the machine.
 //!
-//! The engine is the real one; what its work takes is arithmetic. Time is that of one writer, which serves users first; a hundred
-//! times slower than a real machine, so that a run of two minutes has a few thousand inserts.
+//! The engine is the real one; the time of its work is computed. It is the time of one writer, which serves users first and is a
+//! hundred times slower than a real machine, so that a run of two minutes has a few thousand inserts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ const TTL_SECONDS: u64 = 20;
 const SHARE: f64 = 0.25;
 /// The writer's time for an item that is removed.
 const REMOVAL_MS: f64 = 2.5;
-/// What a group of users takes it.
+/// The writer's time for a group of users' writes.
 const GROUP_MS: f64 = 50.0;
 /// As in the server's loop.
 const LOOK_MS: f64 = 250.0;
-/// What must hold after the first minute.
+/// The time after which the bounds must hold.
 const WARM_UP_MS: f64 = 60_000.0;
 const MAX_AGE: Duration = Duration::from_secs(30);
 const MAX_BACKLOG: u64 = 2;
@@ -40,7 +40,7 @@ pub struct UserLoad {
 }
 
 impl UserLoad {
-    /// Returns a load drawn from a seed: from an idle machine to one on which nothing is left.
+    /// Returns a load drawn from a seed: from an idle machine to one without any capacity left.
     pub fn of_seed(seed: u64) -> UserLoad {
         let mut random = fastrand::Rng::with_seed(seed);
         let writing = random.f64() * 0.9;
@@ -55,7 +55,7 @@ impl UserLoad {
 /// The largest backlog after the first minute.
 #[derive(Debug, Default)]
 pub struct WorstBacklog {
-    /// Expired items that were still there.
+    /// Expired items that were not purged.
     pub backlog: u64,
     /// How long the oldest of them had been expired.
     pub age: Duration,
@@ -69,12 +69,12 @@ struct World {
     clock: Arc<ManualClock>,
     load: UserLoad,
     now_ms: f64,
-    /// Inserts that are due and not whole yet.
+    /// The fraction of an insert that is due.
     owed: f64,
     inserted: u64,
 }
 
-/// Runs a load for so many seconds; says what waited, or what did not hold.
+/// Runs a load for so many seconds; returns the largest backlog, or the property that did not hold.
 pub fn run(load: UserLoad, seconds: u64) -> Result<WorstBacklog, String> {
     let mut world = World::new(load)?;
     let (mut pace, mut waited, mut next_look) = (Pace::new(SHARE), WorstBacklog::default(), 0.0);
@@ -117,7 +117,7 @@ impl World {
         Ok(World { engine, container, clock, load, now_ms: 0.0, owed: 0.0, inserted: 0 })
     }
 
-    /// Runs one slice and the pause after it. Returns what was removed and the writer's time for that.
+    /// Runs one slice and the pause after it. Returns the number of removed items and the writer's time for them.
     fn step(&mut self, slice: Slice) -> Result<(u64, f64), String> {
         let report = self.engine.purge_step(slice.items).map_err(text)?;
         let work_ms = report.purged_items as f64 * REMOVAL_MS;
@@ -129,7 +129,7 @@ impl World {
         Ok((report.purged_items, work_ms))
     }
 
-    /// Users insert while time passes.
+    /// Lets time pass while users insert.
     fn pass(&mut self, ms: f64) -> Result<(), String> {
         self.owed += self.load.inserts * ms / 1000.0;
         for _ in 0..self.owed as u64 {
@@ -139,14 +139,14 @@ impl World {
             self.inserted += 1;
         }
         self.owed = self.owed.fract();
-        // The clock knows whole milliseconds.
+        // The clock has whole milliseconds.
         let (before, after) = (self.now_ms.floor(), (self.now_ms + ms).floor());
         self.now_ms += ms;
         self.clock.advance(millis(after - before));
         Ok(())
     }
 
-    /// Returns what waits, and whether it may.
+    /// Returns the backlog, and checks its bounds.
     fn look(&self, waited: &mut WorstBacklog) -> Result<Backlog, String> {
         let backlog = self.engine.backlog().map_err(text)?.ok_or("the purge is stopped")?;
         if self.now_ms >= WARM_UP_MS {

@@ -3,7 +3,7 @@
 use crate::coverage::Coverage;
 use crate::run::Failure;
 
-/// The result of a seed: its trace, its coverage, and why it failed.
+/// The result of a seed: its trace, its coverage, and its failure.
 pub(crate) type SeedResult = (Vec<String>, Coverage, Option<Failure>);
 
 /// Runs the steps of a short workload; a failure names its step.

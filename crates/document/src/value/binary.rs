@@ -211,7 +211,7 @@ fn encode(value: ValueRef<'_>, depth: usize, encoder: &mut Encoder) -> Result<()
     Ok(())
 }
 
-/// Whether one more array or object may open inside `depth` others.
+/// Refuses another array or object inside `depth` others if that is too deep.
 fn check_depth(depth: usize) -> Result<()> {
     if depth >= limits::NESTING_DEPTH {
         return Err(Error::invalid(too_deep()));

@@ -16,7 +16,7 @@ const FEW_NAMES: usize = 24;
 #[derive(Default)]
 pub(crate) struct Encoder {
     out: Vec<u8>,
-    /// Where the names of the open objects stand in the output; one stack for all levels.
+    /// Where the names of the open objects are in the output; one stack for all levels.
     names: Vec<(usize, usize)>,
 }
 
@@ -70,12 +70,12 @@ impl Encoder {
         self.text(text);
     }
 
-    /// Bytes that are already in the stored form.
+    /// Copies bytes that are already in the stored form.
     pub(crate) fn copy(&mut self, stored: &[u8]) {
         self.out.extend_from_slice(stored);
     }
 
-    /// The name of a member of `object`; its value must follow.
+    /// Writes the name of a member of `object`; its value must follow.
     pub(crate) fn name(&mut self, object: Frame, name: &str) -> Result<()> {
         let earlier = &self.names[object.names..];
         let repeated = |&(start, end): &(usize, usize)| &self.out[start..end] == name.as_bytes();
@@ -87,7 +87,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The name of a member that the caller knows to be new.
+    /// Writes the name of a member that the caller knows to be new.
     pub(crate) fn new_name(&mut self, name: &str) {
         self.text(name);
     }

@@ -102,7 +102,7 @@ fn write_stored<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-/// Most strings need no escape; those are copied whole.
+/// Writes a string. Most need no escape and are copied whole.
 fn write_text(text: &[u8], out: &mut Vec<u8>) {
     if needs_escape(text) {
         return write_scalar(String::from_utf8_lossy(text).as_ref(), out);
@@ -112,7 +112,8 @@ fn write_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Looks at blocks without stopping inside one, which the compiler turns into vector instructions.
+/// Returns whether a string needs an escape. It checks whole blocks without an early exit, so the compiler uses vector
+/// instructions.
 fn needs_escape(bytes: &[u8]) -> bool {
     let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
     let any = |block: &[u8]| block.iter().fold(false, |found, byte| found | special(byte));

@@ -5,7 +5,7 @@ pub(crate) fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str
     table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
 }
 
-/// Bytes written as hex; `61*100` is a hundred times the byte 61.
+/// Returns bytes written as hex; `61*100` is a hundred times the byte 61.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for piece in hex.split(' ') {
@@ -16,7 +16,7 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     out
 }
 
-/// JSON text in which `"ab"*100` is a hundred times `ab`.
+/// Returns JSON text in which `"ab"*100` is a hundred times `ab`.
 pub(crate) fn json(text: &str) -> String {
     let Some((before, rest)) = text.split_once("\"*") else { return text.to_owned() };
     let (start, repeated) = before.rsplit_once('"').expect("the table repeats a plain string");

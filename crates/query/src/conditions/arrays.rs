@@ -1,8 +1,8 @@
 //! Conditions on elements of arrays: `JOIN`, `EXISTS`, `ARRAY_CONTAINS`, and equality with whole arrays and objects.
 //!
-//! The index has the scalars of all elements of an array under one path, so it knows that *some* element has a value.
-//! A row of `JOIN` is some element; the conditions that `AND` puts on one row are put on the item one by one, which
-//! is a superset; the result is only exact if a single condition remains.
+//! The index has the scalars of all elements of an array under one path, so it shows only that *some* element has a value.
+//! A row of `JOIN` is some element; conditions on one row that are joined by `AND` become separate conditions on the item,
+//! which is a superset; the result is only exact if a single condition remains.
 
 use document::Value;
 

@@ -267,7 +267,7 @@ impl Scope {
     }
 }
 
-/// Returns the leaf for a path, or what the index knows of the array around it.
+/// Returns the leaf for a path, or what the index has of the array around it.
 pub(super) fn leaf(place: ItemPath, values: ValueSet) -> DerivedCondition {
     let ItemPath { path, binding, exact, present } = place;
     // No index has an entry for the item itself, and none is needed: it is an object, and an object has no elements.

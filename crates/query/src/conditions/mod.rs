@@ -1,8 +1,8 @@
 //! The condition of a query that an index can answer: a tree of paths and sets of values.
 //!
 //! The condition is a *superset* of the filter: an item outside of it cannot match; an item inside still has to be
-//! checked by the filter, unless [`Analysis::exact`] says that both are equivalent. An expression that this module
-//! does not know makes the condition wider, so it costs speed, never rows.
+//! checked by the filter, unless [`Analysis::exact`] is set, which means that both are equivalent. An expression that
+//! this module does not handle makes the condition wider, so it costs speed, never rows.
 //!
 //! ```text
 //! c.a > 5 AND c.a <= 9 AND ARRAY_CONTAINS(c.tags, 'x')      =>  All[ /a in (5, 9], /tags/[] in {'x'} ]

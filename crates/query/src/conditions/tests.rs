@@ -528,7 +528,7 @@ fn item() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Nothing that matches is outside of the condition, and an exact one has nothing else in it.
+    /// Every matching item meets the condition, and no other item meets an exact one.
     #[test]
     fn a_condition_is_a_superset_and_exact_when_it_says_so(filter in filter(), item in item()) {
         let text = format!("SELECT * FROM c WHERE {filter}");

@@ -5,8 +5,8 @@
 //! | | of nothing | of other types |
 //! |---|---|---|
 //! | `COUNT` | 0 | counts every defined value |
-//! | `COUNTIF` | 0 | counts what is exactly `true` |
-//! | `SUM` | 0 | one that is no number makes the result undefined |
+//! | `COUNTIF` | 0 | counts values that are exactly `true` |
+//! | `SUM` | 0 | a value that is not a number makes the result undefined |
 //! | `AVG` | undefined | the same |
 //! | `MIN`, `MAX` | undefined | null < false < true < numbers < strings; an array or object makes the result undefined |
 //! | `MAKELIST` | `[]` | keeps every defined value, in the order of the rows |

@@ -20,7 +20,7 @@ pub(super) fn apply(operator: Arithmetic, left: f64, right: f64) -> Option<f64> 
     result.is_finite().then_some(result)
 }
 
-/// `~ operand`.
+/// Returns `~ operand`.
 pub(super) fn bit_not(operand: f64) -> Option<f64> {
     bits(operand).map(|bits| f64::from(!bits))
 }

@@ -96,7 +96,7 @@ pub(crate) fn project(
     }
 }
 
-/// `[a, b]` without its undefined elements.
+/// Returns `[a, b]` without its undefined elements.
 pub(super) fn array<'a>(
     items: &[Expression],
     environment: &Environment<'_>,
@@ -115,7 +115,7 @@ pub(super) fn array<'a>(
     Some(Operand::Owned(Value::Array(array)))
 }
 
-/// `{"a": x}` without its undefined members.
+/// Returns `{"a": x}` without its undefined members.
 pub(super) fn object<'a>(
     members: &[(String, Expression)],
     environment: &Environment<'_>,
@@ -134,7 +134,7 @@ pub(super) fn object<'a>(
     Some(Operand::Owned(Value::Object(object)))
 }
 
-/// `a || b`: one text of several.
+/// Returns `a || b`: one text of several.
 pub(super) fn concat<'a>(
     parts: &[Expression],
     environment: &Environment<'_>,

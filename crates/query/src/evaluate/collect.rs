@@ -198,7 +198,7 @@ impl Group {
     }
 }
 
-/// Bytes that sort as the row does. Rows with equal keys stay in their order, or in the opposite one if the first
+/// Returns bytes that sort as the row does. Rows with equal keys stay in their order, or in the opposite one if the first
 /// key is descending, as items do.
 fn sort_key(order: &Order, row: &Environment<'_>, context: &Context, number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -214,7 +214,7 @@ fn sort_key(order: &Order, row: &Environment<'_>, context: &Context, number: u64
     bytes
 }
 
-/// Bytes that are equal where the values are.
+/// Returns bytes that are equal where the values are.
 fn key_of(value: ValueRef<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_key(Some(value), &mut bytes);

@@ -15,8 +15,8 @@
 //! | `a ?? b` | `b` only where `a` is undefined; null is a value |
 //! | `a ? b : c` | `b` only where `a` is true |
 //!
-//! Evaluation cannot fail. What goes beyond a limit or makes the query impossible to answer is recorded in the
-//! [`Context`], which the loop over rows checks after each row. Values are borrowed from the row where possible:
+//! Evaluation cannot fail. A value that exceeds a limit or makes the query impossible to answer is recorded as a fault in
+//! the [`Context`], which the loop over rows checks after each row. Values are borrowed from the row where possible:
 //! comparing a stored property with a constant builds nothing.
 
 pub(crate) mod aggregate;

@@ -148,8 +148,8 @@ pub(crate) struct Corpus {
     pub(crate) words: f64,
 }
 
-/// Returns the score of a text of `words` words. For each thing sought: how often it is in the text, and in how many texts it
-/// is.
+/// Returns the score of a text of `words` words. `sought` has for each phrase how often it occurs in the text, and in how many
+/// texts it occurs.
 pub(crate) fn bm25(corpus: Corpus, words: f64, sought: impl IntoIterator<Item = (f64, f64)>) -> f64 {
     let average = corpus.words / corpus.documents;
     let relative_length = if average > 0.0 { words / average } else { 1.0 };

@@ -111,12 +111,12 @@ impl Segment {
         matches!(self, Segment::Text(text) if text.is_empty())
     }
 
-    /// Returns how often a character of the text is looked at, at most, when the segment may be anywhere.
+    /// Returns how often, at most, a character of the text is compared when the segment may be anywhere.
     fn tries(&self) -> usize {
         if let Segment::Shape(ones) = self { ones.len() } else { 1 }
     }
 
-    /// Returns what is behind the segment at the text's beginning.
+    /// Returns the rest of the text after the segment at its beginning.
     fn at_start<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
             Segment::Text(wanted) => text.strip_prefix(wanted.as_str()),
@@ -138,7 +138,7 @@ impl Segment {
         }
     }
 
-    /// Returns what is behind the segment where it first occurs.
+    /// Returns the rest of the text after the first occurrence of the segment.
     fn anywhere<'a>(&self, text: &'a str) -> Option<&'a str> {
         match self {
             Segment::Text(wanted) => text.split_once(wanted.as_str()).map(|(_, behind)| behind),
@@ -208,7 +208,7 @@ enum Meaning {
     Open,
 }
 
-/// Returns the same ranges in order and without overlap; those whose ends are the wrong way round hold nothing.
+/// Returns the same ranges in order and without overlap; ranges whose ends are reversed are empty.
 fn merged(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
     ranges.retain(|(low, high)| low <= high);
     ranges.sort_unstable();
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(compile("%[ab][ab]%", None).unwrap().steps(&text), 2 * 100_000 / 64 + 1);
     }
 
-    /// A naive matcher: correct, and exponential on hostile patterns.
+    /// Matches naively: correct, and exponential on hostile patterns.
     fn obvious(text: &[char], pattern: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),

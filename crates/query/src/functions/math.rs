@@ -1,4 +1,5 @@
-//! Functions of numbers. They compute with doubles; what is not a number, or has no finite result, is undefined.
+//! Functions of numbers. They compute with doubles; an argument that is not a number, or a result that is not finite, makes
+//! the call undefined.
 
 use std::f64::consts::PI;
 

@@ -3,7 +3,7 @@
 //! [`patterns`] has the bounds; this module charges the request, and caches its compiled patterns.
 //!
 //! A pattern or option that is not valid makes the result undefined, as the service documents it; a valid pattern
-//! that is too large for this server is an error that says so.
+//! that is too large for this server is an error.
 
 use std::cell::RefCell;
 use std::ops::Range;

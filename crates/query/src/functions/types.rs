@@ -8,7 +8,7 @@ use super::{Arg, Entry, Native, datetime};
 pub(crate) const TABLE: &[Entry] = &[
     one("IS_ARRAY", |it, _| is(it, |value| matches!(value, ValueRef::Array(_)))),
     one("IS_BOOL", |it, _| is(it, |value| matches!(value, ValueRef::Bool(_)))),
-    // Not documented, and what the Java client writes to go on from a token of an ORDER BY.
+    // Not documented; the Java client writes it to resume from a token of an ORDER BY.
     one("IS_BOOLEAN", |it, _| is(it, |value| matches!(value, ValueRef::Bool(_)))),
     one("IS_DATETIME", |it, _| is(it, |value| value.as_str().and_then(datetime::parse).is_some())),
     one("IS_DEFINED", |it, _| is(it, |_| true)),

@@ -27,7 +27,7 @@ pub(super) fn literal(value: impl Into<Value>) -> Node {
     node(NodeKind::Literal(value.into()))
 }
 
-/// `source.member`
+/// Returns `source.member`.
 pub(super) fn member(source: &str, member: &str) -> Node {
     let steps = vec![Step::Dot(name(member))];
     node(NodeKind::Path { base: Box::new(identifier(source)), steps })
@@ -45,7 +45,7 @@ pub(super) fn object<S: Into<String>>(members: impl IntoIterator<Item = (S, Node
     node(NodeKind::Object(members.into_iter().map(|(key, member)| (name(key), member)).collect()))
 }
 
-/// `{"item": e}`, the form in which values that may be undefined travel.
+/// Returns `{"item": e}`, the form in which values that may be undefined are sent.
 pub(super) fn item(value: Node) -> Node {
     object([("item", value)])
 }
@@ -63,7 +63,7 @@ pub(super) fn distance(value: Node, order: SortOrder) -> Node {
     binary(value, Binary::Coalesce, literal(worst))
 }
 
-/// `e AS alias`
+/// Returns `e AS alias`.
 pub(super) fn aliased(value: Node, alias: &str) -> SelectItem {
     SelectItem { node: value, alias: Some(name(alias)) }
 }

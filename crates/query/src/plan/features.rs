@@ -3,9 +3,9 @@
 //! `Aggregate` is enough for all of COUNT, SUM, AVG, MIN and MAX: some clients also announce `CompositeAggregate`, others
 //! (.NET) join averages and extremes without it.
 //!
-//! No client has two of them, and their names are Bolide's own: sorting merged groups ([`ORDERED_GROUPS`]), and merging
-//! the rows of several partitions inside of a query over a query ([`NESTED_ROWS`]). Plans that need one of them are
-//! right for one partition only.
+//! Two features exist in no client, and their names are Bolide's own: sorting merged groups ([`ORDERED_GROUPS`]), and
+//! merging the rows of several partitions inside of a query over a query ([`NESTED_ROWS`]). Plans that need one of them
+//! are correct for one partition only.
 
 use super::hybrid::HybridInfo;
 use super::info::{Distinct, QueryInfo};

@@ -27,7 +27,7 @@ use crate::syntax::print::{Layout, print_query};
 /// Rows of a component at least.
 const LEAST_ROWS: u64 = 120;
 
-/// How the rows of a component query look.
+/// The form of a component query's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HybridRows {
     /// As those of any `ORDER BY`: keys to merge by, and a payload that holds row and scores.
@@ -37,10 +37,10 @@ pub enum HybridRows {
     Plain,
 }
 
-/// What a client needs for a fused rank.
+/// The plan of a fused rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HybridInfo {
-    /// Gives the statistics that text scores need.
+    /// The query for the statistics that text scores need.
     pub statistics_query: String,
     /// Whether there is a text score at all.
     pub requires_statistics: bool,
@@ -56,7 +56,7 @@ pub struct HybridInfo {
 
 /// One score of the rank.
 struct Component {
-    /// What a partition computes.
+    /// The score as a partition computes it.
     score: Node,
     order: SortOrder,
     /// The direction to write behind the score, if it is not the function's own.
@@ -167,7 +167,7 @@ fn direction(order: SortOrder) -> Direction {
     }
 }
 
-/// `SELECT COUNT(1) AS documentCount, [...] AS fullTextStatistics FROM c`: of all items, whatever the filter.
+/// Returns `SELECT COUNT(1) AS documentCount, [...] AS fullTextStatistics FROM c`, over all items, without the filter.
 fn statistics_query(query: &Query, texts: &[Node]) -> String {
     let statistics = vec![
         aliased(call("COUNT", vec![literal(1)]), "documentCount"),
@@ -217,7 +217,7 @@ fn component_info(
     match form {
         HybridRows::Ordered => {
             let payload = object([("payload", row(query)), ("componentScores", scores)]);
-            // A row without a score is merged as the last, where the server has it.
+            // A row without a score is merged last, where the server has it too.
             rewritten.select = ordered_row(item, vec![shown_score(one, form)], payload);
             rewritten.filter = filter(query, Some(resume()));
             info.top = top;

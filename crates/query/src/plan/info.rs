@@ -1,11 +1,11 @@
-//! What a plan says about one query: the work that remains for the client after each partition has done its own.
+//! The part of a plan about one query: the work that remains for the client after each partition has done its own.
 
 use crate::logical::AggregateKind;
 
-/// How equal rows of several partitions can be found.
+/// How a client can find equal rows of several partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distinct {
-    /// They need not be.
+    /// It need not find them.
     #[default]
     None,
     /// Equal rows follow each other.
@@ -23,7 +23,7 @@ pub enum SortOrder {
     Descending,
 }
 
-/// What a client must do with the rows that the partitions give.
+/// The client's work on the rows that the partitions return.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QueryInfo {
     /// Which rows are to be dropped as repeated.
@@ -42,7 +42,7 @@ pub struct QueryInfo {
     pub aggregate: Option<AggregateKind>,
     /// The members of a grouped or aggregated row, with the aggregate of those that have one.
     pub aliases: Vec<(String, Option<AggregateKind>)>,
-    /// What to send to each partition; empty for the query as it was.
+    /// The query to send to each partition; empty for the original one.
     pub rewritten_query: String,
     /// Whether rows are bare values.
     pub has_select_value: bool,

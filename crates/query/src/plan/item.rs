@@ -1,5 +1,5 @@
 //! The item that a row comes from, by a name that the rewritten query can use: rows that are merged by keys carry its
-//! `_rid`, which tells rows with equal keys apart and says where a client resumes.
+//! `_rid`, which distinguishes rows with equal keys and marks where a client resumes.
 //!
 //! `FROM c` names the item. `FROM x IN c.t`, `FROM c.b` and `FROM (SELECT c.a FROM c) s` name something inside of it or
 //! made of it, which has no `_rid`. There the item becomes the first source, and the query's own sources are joined to
@@ -66,7 +66,7 @@ fn root(source: &Source) -> Option<&str> {
     }
 }
 
-/// Gives the container another name. Expressions know the rows of the source that names it by the old one, and go on to.
+/// Gives the container another name. Expressions still refer to the rows of its source by the old one.
 fn rename_root(source: &mut Source, to: &str) {
     let known = source_name(source).to_owned();
     match &mut source.collection {

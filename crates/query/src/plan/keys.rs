@@ -1,7 +1,7 @@
-//! Which partition keys the matching items can have, from what a filter says about the key's paths.
+//! Computes the partition keys that matching items can have, from the filter's conditions on the key's paths.
 //!
 //! Only equality narrows the set: keys are hashed, so a range of values is spread over all partitions. The result is
-//! never too small; an expression that this module does not know costs requests to more partitions, never rows.
+//! never too small; an expression that this module does not handle costs requests to more partitions, never rows.
 //!
 //! A set of keys is a list of patterns, one part per path of the key, where a part may be anything:
 //!
@@ -22,7 +22,7 @@ use document::{KeyPart, PartitionKey, PartitionKeyDefinition, PartitionKeyKind, 
 use crate::conditions::is_condition;
 use crate::logical::{Comparison, Expression, Query, Rows, Segment};
 
-/// Patterns beyond which every partition is asked.
+/// The number of patterns beyond which the query goes to every partition.
 const MAX_PATTERNS: usize = 8192;
 
 /// The most pairs of patterns that one analysis compares: their number can grow with the square of the filter's
@@ -47,7 +47,7 @@ pub(super) fn keys(query: &Query, definition: &PartitionKeyDefinition) -> Option
     if keys.iter().any(PartitionKey::is_empty) {
         return None;
     }
-    // In order a beginning comes before the keys that begin with it, which then say nothing new.
+    // In order a prefix comes before the keys that begin with it, which are then redundant.
     let mut distinct: Vec<PartitionKey> = Vec::with_capacity(keys.len());
     for key in keys {
         if !distinct.last().is_some_and(|last| last.is_prefix_of(&key)) {
@@ -57,7 +57,7 @@ pub(super) fn keys(query: &Query, definition: &PartitionKeyDefinition) -> Option
     Some(distinct)
 }
 
-/// Returns what of a pattern finds partitions: all of it, or the beginning of a hierarchical key.
+/// Returns the part of a pattern that identifies partitions: all of it, or the beginning of a hierarchical key.
 fn known_part(pattern: &Pattern, kind: PartitionKeyKind) -> PartitionKey {
     let known = pattern.iter().map_while(Clone::clone).collect::<Vec<_>>();
     match kind {
@@ -116,7 +116,7 @@ impl Analysis {
         }
     }
 
-    /// Returns the place in the item that an expression is.
+    /// Returns the path in the item that an expression is.
     fn path(&self, expression: &Expression) -> Option<Vec<Segment>> {
         let Expression::Path { slot, segments } = expression else { return None };
         let (_, place) = self.places.iter().find(|(known, _)| known == slot)?;

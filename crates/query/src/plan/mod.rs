@@ -1,8 +1,8 @@
-//! How a client gets the answer to a query from several partitions.
+//! Plans by which clients query several partitions and join their rows.
 //!
-//! Clients that talk to each partition on their own ask for a *plan* first: which partitions can have rows
-//! ([`ranges`]), what to send to each of them ([`rewrite`], [`item`], [`container`], [`hybrid`]), and what is left to
-//! do with the rows. The planner refuses a query that cannot be split over partitions, even if a single partition
+//! Clients that query each partition themselves request a *plan* first: the partitions that can have rows
+//! ([`ranges`]), the query for each of them ([`rewrite`], [`item`], [`container`], [`hybrid`]), and the client's work on
+//! the rows. The planner refuses a query that cannot be split over partitions, even if a single partition
 //! could answer it.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //! resolved query --+--> keys --> ranges ----------------------------+
 //! ```
 //!
-//! Nothing here runs a query or knows how many partitions there are. A server that answers queries whole can say so
-//! with [`Plan::pass_through`].
+//! This module runs no query and does not depend on the number of partitions. A server that answers queries over all
+//! partitions itself returns [`Plan::pass_through`].
 
 mod build;
 mod container;
@@ -38,14 +38,14 @@ pub use info::{Distinct, QueryInfo, SortOrder};
 pub use ranges::QueryRange;
 use rewrite::Window;
 
-/// How to get an answer from several partitions.
+/// The plan of a query over several partitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What to send, and what to do with the rows.
+    /// The queries to send, and the work on their rows.
     pub work: Work,
-    /// Where rows can be, in the order of the hash line; at least one range.
+    /// The ranges that can have rows, in ascending order of hashes; at least one range.
     pub ranges: Vec<QueryRange>,
-    /// What a client must be able to do, by the names that clients announce it with.
+    /// The features that a client must support, by the names that clients announce.
     pub features: Vec<&'static str>,
 }
 
@@ -59,9 +59,9 @@ pub enum Work {
 }
 
 impl Plan {
-    /// Returns the plan that leaves the client nothing to do but to send the query as it is to each range. It gives the right
-    /// answer if there is one partition, or if any of them answers for all. It still says whether rows are bare values,
-    /// which some clients (Java's) must know to unwrap them.
+    /// Returns the plan by which the client sends the query unchanged to each range, and has no further work. It gives the right
+    /// answer if there is one partition, or if any of them answers for all. It still has the flag for rows that are bare
+    /// values, which some clients (Java's) need to unwrap them.
     #[must_use]
     pub fn pass_through(self) -> Plan {
         let info = match &self.work {
@@ -103,14 +103,14 @@ pub fn plan(
     Ok(Plan { work: Work::Merge(Box::new(info)), ranges, features })
 }
 
-/// Returns what to do, and the query whose rows it is done with: this one, or one inside of it.
+/// Returns the client's work, and the query whose rows it is for: this one, or one inside of it.
 fn merge<'q>(
     tree: &ast::Query,
     query: &'q Query,
     parameters: &[(String, Value)],
 ) -> Result<(QueryInfo, &'q Query)> {
     if !query.reads_items {
-        // No partition's data is asked for: any of them gives the whole answer.
+        // The query reads no partition's data: any of them gives the whole answer.
         let has_select_value = matches!(tree.select, ast::Select::Value(_));
         return Ok((QueryInfo { has_select_value, ..QueryInfo::default() }, query));
     }

@@ -1,8 +1,8 @@
 //! The ranges of the hash space that a query's items can lie in: whole keys are points, prefixes of hierarchical keys
 //! are ranges.
 //!
-//! A range has two forms. Gateways give clients hashes in hex; inside the service, and in its records, ranges are
-//! spoken of by the keys themselves, `[[1.0],[1.0]]` or `[[],"Infinity")`.
+//! A range has two forms. Gateways give clients hashes in hex; the service internally, and its records, write ranges
+//! by the keys themselves, `[[1.0],[1.0]]` or `[[],"Infinity")`.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl QueryRange {
         QueryRange { min: EffectiveKey::min(), max: EffectiveKey::max(), is_point: false, key: None }
     }
 
-    /// Returns the start of the hash space. Some partition must be asked even if none has rows, and the first always
+    /// Returns the start of the hash space. A client must query some partition even if none has rows, and the first always
     /// exists.
     pub fn first() -> QueryRange {
         let start = EffectiveKey::min();
@@ -64,7 +64,7 @@ pub(super) fn ranges(
     }
     let mut ranges = keys.into_iter().map(|key| QueryRange::of(key, definition)).collect::<Vec<_>>();
     ranges.sort_by(|one, other| one.min.cmp(&other.min));
-    // Two keys with one hash are one place to ask.
+    // Two keys with one hash are in one range.
     ranges.dedup_by(|one, other| one.min == other.min);
     ranges
 }

@@ -1,4 +1,4 @@
-//! The text that each partition gets, and what the client makes of the partitions' rows.
+//! The query text for each partition, and the client's work on the partitions' rows.
 //!
 //! A query that one partition can answer alone needs no rewriting. Otherwise the rows must carry what the client
 //! merges by:
@@ -13,7 +13,7 @@
 //! OFFSET o LIMIT l OFFSET 0 LIMIT o + l, at most 2147483647
 //! ```
 //!
-//! Where `FROM` does not name the item, it is made to ([`super::item`]): its `_rid` stands in every ordered row.
+//! Where `FROM` does not name the item, it is rewritten to ([`super::item`]): every ordered row has the item's `_rid`.
 //!
 //! `{"item": ...}` and not the bare value, because an undefined element of an array would be lost.
 
@@ -41,7 +41,7 @@ pub(super) struct Window {
     pub(super) offset_limit: Option<(u64, u64)>,
 }
 
-/// Returns what to send and what to do afterwards. `orders` are the directions of the query's sort keys.
+/// Returns the query to send and the client's work afterwards. `orders` are the directions of the query's sort keys.
 pub(super) fn info(query: &Query, window: Window, orders: &[SortOrder]) -> Result<QueryInfo> {
     let mut info = QueryInfo {
         distinct: distinct(query),
@@ -76,8 +76,8 @@ pub(super) fn info(query: &Query, window: Window, orders: &[SortOrder]) -> Resul
     Ok(info)
 }
 
-/// `SELECT COUNT(1) FROM (SELECT DISTINCT ...)`: the query inside, and the name of the outcome, empty for none. The
-/// client runs the query inside and counts.
+/// Returns, for `SELECT COUNT(1) FROM (SELECT DISTINCT ...)`, the query inside and the name of the result, empty for none.
+/// The client runs the query inside and counts.
 pub(super) fn distinct_count(query: &Query) -> Option<(&Query, String)> {
     let [Source { iterates: false, collection: Collection::Subquery(inside), alias }] = query.from.as_slice()
     else {
@@ -120,7 +120,7 @@ fn distinct(query: &Query) -> Distinct {
     }
 }
 
-/// Aggregates, with or without groups.
+/// Rewrites aggregates, with or without groups.
 fn group(query: &Query, info: &mut QueryInfo, rewritten: &mut Query) {
     info.group_by = query.group_by.iter().map(text).collect();
     let payload = match &query.select {
@@ -151,14 +151,14 @@ fn group(query: &Query, info: &mut QueryInfo, rewritten: &mut Query) {
         _ if query.group_by.is_empty() => Select::List(vec![aliased(payload, "payload")]),
         _ => {
             let keys = query.group_by.iter().cloned().map(item).collect();
-            // It may speak of the members that stand in the payload now, and joined groups come in no order.
+            // It may refer to the members that are in the payload now, and joined groups have no order.
             rewritten.order_by = None;
             Select::List(vec![aliased(array(keys), "groupByItems"), aliased(payload, "payload")])
         }
     };
 }
 
-/// `ORDER BY`.
+/// Rewrites `ORDER BY`.
 fn order(query: &Query, orders: &[SortOrder], info: &mut QueryInfo, rewritten: &mut Query) {
     let keys = query.order_by.iter().flat_map(|order_by| &order_by.keys).map(|key| &key.node);
     info.order_by = orders.iter().copied().zip(keys.clone().map(text)).collect();
@@ -179,7 +179,7 @@ pub(super) fn ordered_row(item: &str, keys: Vec<Node>, payload: Node) -> Select 
     Select::List(vec![row_id(item), aliased(array(keys), "orderByItems"), aliased(payload, "payload")])
 }
 
-/// `c._rid`, which tells rows apart that have equal keys.
+/// Returns `c._rid`, which distinguishes rows with equal keys.
 pub(super) fn row_id(item: &str) -> SelectItem {
     SelectItem { node: member(item, "_rid"), alias: None }
 }
@@ -211,7 +211,7 @@ pub(super) fn row(query: &Query) -> Node {
     }
 }
 
-/// Returns what a partition computes of an aggregate.
+/// Returns the part of an aggregate that a partition computes.
 fn partial(kind: AggregateKind, whole: &Node, argument: &Node) -> Node {
     let over = |function: &str| call(function, vec![argument.clone()]);
     let with_count = |name: &'static str| {
@@ -257,7 +257,7 @@ pub(super) fn calls(node: &Node, function: &str) -> bool {
     matches!(&node.kind, NodeKind::Call { name, udf: false, .. } if name.text.eq_ignore_ascii_case(function))
 }
 
-/// Returns the name that the query knows a source's rows by.
+/// Returns the name of a source's rows in the query.
 pub(super) fn source_name(source: &Source) -> &str {
     match (&source.alias, &source.collection) {
         (Some(alias), _) => &alias.text,

@@ -1,15 +1,15 @@
 //! Subqueries that read the container: `SELECT VALUE EXISTS(SELECT 1 FROM c WHERE c.n > 5)`, without a `FROM` outside.
 //!
-//! Such a subquery depends on no row around it, so it is run once, before the query that it stands in, as a query in
-//! `FROM` is. Its rows come to the outer query as one array in slot 0, and what the subquery stands for is what the same
-//! kind of subquery makes of the elements:
+//! Such a subquery depends on no row around it, so it is run once, before the query that contains it, as a query in
+//! `FROM` is. The outer query gets its rows as one array in slot 0, and the subquery is replaced by the same kind of
+//! subquery over the elements:
 //!
 //! ```text
 //! SELECT VALUE EXISTS(SELECT 1 FROM c)    =>    SELECT VALUE EXISTS(SELECT VALUE row FROM row IN rows)
 //!                                               FROM (SELECT VALUE MAKELIST(s) FROM (SELECT TOP 1 1 FROM c) s) rows
 //! ```
 //!
-//! There is one slot 0, so a query can ask about the container once. (The same subquery twice is one question.)
+//! There is one slot 0, so a query can have one such subquery. (The same subquery twice counts as one.)
 
 use super::query::{reads_container, whole};
 use super::{GROUP_SLOTS, Resolver};

@@ -11,7 +11,7 @@ use crate::functions::list::weight;
 use crate::logical::{Arithmetic, Comparison, Expression, Projection, Query, Segment};
 use crate::syntax::ast::{self, Binary, Name, Node, NodeKind, Span, Step, SubqueryKind, Unary};
 
-/// What a client puts into a rewritten query where it has nothing to filter.
+/// The placeholder that a client leaves in a rewritten query if it has no filter.
 const FILTER_PLACEHOLDER: &str = "documentdb-formattableorderbyquery-filter";
 
 impl Resolver<'_> {
@@ -162,7 +162,7 @@ impl Resolver<'_> {
         if negated { Expression::Not(Box::new(condition)) } else { condition }
     }
 
-    /// Operators of one level of precedence, from left to right.
+    /// Resolves operators of one level of precedence, from left to right.
     fn chain(&mut self, first: &Node, rest: &[(Binary, Node)]) -> Expression {
         let first = self.expression(first);
         let rest: Vec<_> =

@@ -7,11 +7,11 @@ use crate::functions::context::{Context, Fault};
 use crate::logical::Expression;
 use crate::row::Operand;
 
-/// Work that all constants of a query may cost while it is being resolved. What needs more is left to the run.
+/// The work that all constants of a query may cost while it is being resolved. Further constants are computed by the run.
 const BUDGET: u64 = 2_000_000;
 
-/// Memory that all of them may take, those included that only served to compute others. A short text can hold many
-/// calls that each make megabytes.
+/// The memory that all of them may take, intermediate results included. A short text can hold many calls that each make
+/// megabytes.
 const CONSTANT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Computes constants.

@@ -1,4 +1,4 @@
-//! Groups: what a select list may say of them.
+//! Groups: the expressions that a select list may have over them.
 //!
 //! Select list and sort keys are resolved as if they saw rows, with each aggregate already a slot. Then whatever in
 //! them equals a key of `GROUP BY`, or lies inside of one, is replaced by the key's slot. A path into a source
@@ -21,7 +21,7 @@ struct Grouping<'q> {
 }
 
 impl Resolver<'_> {
-    /// Makes the output of a query refer to its groups, or reports what cannot.
+    /// Makes the output of a query refer to its groups, or reports expressions that cannot.
     pub(super) fn regroup(&mut self, query: &ast::Query, resolved: &mut Query) {
         let grouping = Grouping {
             keys: &resolved.group_by,
@@ -84,7 +84,7 @@ impl Resolver<'_> {
 }
 
 impl Grouping<'_> {
-    /// Replaces what the keys know; false if a value of the rows is left.
+    /// Replaces the expressions that are keys; returns false if a value of the rows is left.
     fn replace(&self, expression: &mut Expression) -> bool {
         if let Some(replaced) = self.known(expression) {
             *expression = replaced;

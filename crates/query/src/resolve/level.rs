@@ -1,4 +1,4 @@
-//! What is known of a query while it is being resolved: its names, its slots, its aggregates.
+//! The state of a query while it is being resolved: its names, its slots, its aggregates.
 
 use crate::logical::{Aggregate, Query};
 
@@ -12,7 +12,7 @@ pub(super) struct Level {
     pub(super) first: usize,
     /// The first slot that nothing is bound to at this place of the query.
     pub(super) free: usize,
-    /// What an aggregate means at this place.
+    /// The meaning of an aggregate at this place.
     pub(super) aggregation: Aggregation,
     /// The aggregates found so far.
     pub(super) aggregates: Vec<Aggregate>,
@@ -23,12 +23,12 @@ pub(super) struct Level {
 /// A source of `FROM` as expressions see it.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    /// How it is called; a source can be nameless.
+    /// Its name; a source can have none.
     pub(super) name: Option<String>,
     pub(super) slot: usize,
 }
 
-/// What an aggregate means at some place.
+/// The meaning of an aggregate at some place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aggregation {
     /// There are no groups here: `FROM`, `WHERE`, `GROUP BY`, and the sort keys of a query without groups.
@@ -59,7 +59,7 @@ impl Level {
         level
     }
 
-    /// Makes a source known to what follows.
+    /// Makes a source visible to the following clauses.
     pub(super) fn add(&mut self, source: Source) {
         self.names.push(source);
     }

@@ -62,7 +62,7 @@ const MEMBERS_MAX: usize = 1024;
 /// has room for tens of thousands of uses.
 const USES_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Whether calls of user-defined functions are looked at as any other call, or refused because they cannot be run.
+/// Whether calls of user-defined functions are checked as any other call, or refused because they cannot be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The query will be run.
@@ -107,11 +107,11 @@ struct Resolver<'a> {
     dialect: &'a Dialect,
     purpose: Purpose,
     computed: Computed,
-    /// What parameters and computed properties take so far.
+    /// The memory that parameters and computed properties take so far.
     uses_bytes: usize,
     /// The queries around the place where the walk is, the outermost first.
     levels: Vec<Level>,
-    /// How many queries that read items stand inside of each other here.
+    /// How many queries that read items are nested here.
     statements: usize,
     folder: Folder,
     reports: Vec<Report>,

@@ -25,7 +25,7 @@ pub(super) enum FromScope {
 }
 
 impl Query {
-    /// Returns every item, in the given form.
+    /// Returns the query of all items, in the given form.
     pub(super) fn over_items(select: Projection) -> Query {
         Query {
             reads_items: true,
@@ -140,7 +140,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `FROM (SELECT ... FROM c)`. If each of its rows comes from one item, it is run for each item like any other
+    /// Resolves `FROM (SELECT ... FROM c)`. If each of its rows comes from one item, it is run for each item like any other
     /// subquery; if not, it is run before this query.
     fn outermost_subquery(&mut self, source: &ast::Source, inner: &ast::Query, resolved: &mut Query) {
         if !is_blocking(inner) {
@@ -285,7 +285,7 @@ impl Resolver<'_> {
         };
     }
 
-    /// Returns the parser lets only integers and parameters through.
+    /// Returns the count of a clause. The parser accepts only integers and parameters there.
     fn count(&mut self, node: &Node, clause: CountClause) -> Option<u64> {
         let Expression::Literal(value) = self.expression(node) else { return None };
         let count = match value {

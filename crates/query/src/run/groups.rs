@@ -13,7 +13,7 @@ use crate::functions::context::{Context, Fault};
 use crate::logical::{Order, Query};
 use crate::row::Operand;
 
-/// What the map of groups costs for one of them, beside its keys.
+/// The bytes that the map of groups takes for one of them, besides its keys.
 const GROUP_BYTES: usize = 256;
 
 /// Rows with their keys, in order.
@@ -34,7 +34,7 @@ struct Group {
 }
 
 impl Group {
-    /// Returns what `select` and `order` see of it: the keys, then the results.
+    /// Returns the values that `select` and `order` see of it: the keys, then the results.
     fn values(self) -> Vec<Option<Value>> {
         self.keys.into_iter().chain(self.accumulators.into_iter().map(Accumulator::finish)).collect()
     }
@@ -77,7 +77,7 @@ impl Groups {
         if grown > 0 { self.groups.grew(&key, grown) } else { Ok(()) }
     }
 
-    /// A group has no room. It will be on a later page, unless all groups are needed at once.
+    /// Refuses a group that does not fit. It will be on a later page, unless all groups are needed at once.
     fn refuse(&self, context: &Context) -> Result<(), Fault> {
         if self.by_key {
             return Ok(());
@@ -125,7 +125,7 @@ impl Groups {
     }
 }
 
-/// Returns the one row of aggregates over everything; none if its value is undefined.
+/// Returns the one row of aggregates over everything; `None` if its value is undefined.
 pub(super) fn total(
     query: &Query,
     context: &Context,

@@ -1,10 +1,10 @@
 //! Execution of a query over items, page by page, independent of where the items come from.
 //!
 //! The caller pushes items, in any order or in the order of `ORDER BY`, and gets the rows of one page as JSON texts
-//! and a [`Resume`] that says where the next page begins. No other state is kept between two pages, so a page may be
+//! and a [`Resume`], from which the next page begins. No other state is kept between two pages, so a page may be
 //! requested days later, from another process.
 //!
-//! | query | what is kept while items go by |
+//! | query | memory while items are pushed |
 //! |---|---|
 //! | plain, or its order comes with the items | the page; stops as soon as it is full |
 //! | aggregates without `GROUP BY` | one accumulator each |
@@ -33,7 +33,7 @@ use output::{Output, OutputRow, SortedRow, order_key};
 use smallest::{ENTRY_OVERHEAD, Smallest};
 use window::{RowAction, Window};
 
-/// How much one page holds.
+/// The limits of one page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageLimits {
     /// At most this many rows.
@@ -42,7 +42,7 @@ pub struct PageLimits {
     pub bytes: usize,
 }
 
-/// How the items come.
+/// The order in which items are pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// In any order.
@@ -54,9 +54,9 @@ pub enum Arrival {
 /// The position where a page ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// Rows that have passed, shown or left out by `OFFSET`.
+    /// Rows that have passed, returned or left out by `OFFSET`.
     pub passed: u64,
-    /// An item of which only the first rows fitted: its number, and how many rows of its sources are dealt with.
+    /// An item of which only the first rows fitted: its number, and how many rows of its sources have passed.
     pub within: Option<(u64, u32)>,
     /// The key of the last row, where rows are sorted. Rows up to it have passed.
     pub after: Option<Vec<u8>>,
@@ -108,7 +108,7 @@ struct Origin<'a> {
 
 #[derive(Debug)]
 enum Stage {
-    /// Rows are shown as they come.
+    /// Rows are returned in the order of the items.
     Stream(Stream),
     /// One row over everything.
     Total { accumulators: Vec<Accumulator>, bytes: usize },
@@ -120,7 +120,7 @@ enum Stage {
     SortedDistinct { rows: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>, bytes: usize },
 }
 
-/// The state of a page whose rows are shown as they come.
+/// The state of a page whose rows are returned in the order of the items.
 #[derive(Debug, Default)]
 struct Stream {
     /// The item that did not fit wholly.
@@ -214,7 +214,7 @@ impl<'q> Run<'q> {
         self.output.rows.len()
     }
 
-    /// Counts items that match without looking at them; only for a query that [counts only](Query::counts_only).
+    /// Counts matching items without evaluating them; only for a query that [counts only](Query::counts_only).
     pub fn push_count(&mut self, items: u64) {
         if let Stage::Total { accumulators, .. } = &mut self.stage {
             for accumulator in accumulators {

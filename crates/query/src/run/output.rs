@@ -19,8 +19,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Lets rows pass through the window in order; says where to go on if there is more. A key without a row, such as a
-    /// group whose value is undefined, only counts as dealt with.
+    /// Passes rows through the window in order; returns where to resume if there is more. A key without a row, such as a
+    /// group whose value is undefined, only counts as passed.
     pub(super) fn show(
         &mut self,
         window: &mut Window,
@@ -54,7 +54,7 @@ impl Output {
 /// A row that fulfils the filter, with all that it takes to show it.
 pub(super) struct OutputRow<'a> {
     pub(super) query: &'a Query,
-    /// The item it comes from; none for groups.
+    /// The item it comes from; `None` for groups.
     pub(super) item: Option<&'a dyn Row>,
     pub(super) environment: &'a Environment<'a>,
     pub(super) context: &'a Context,
@@ -95,7 +95,7 @@ impl OutputRow<'_> {
         evaluate(expression, self.environment, self.context)
     }
 
-    /// Returns the row's text; none if the row's value is undefined.
+    /// Returns the row's text; `None` if the row's value is undefined.
     pub(super) fn json(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         match (&self.query.select, self.item) {
@@ -123,7 +123,7 @@ impl OutputRow<'_> {
     }
 
     /// Returns the row to be sorted, with the bytes that it holds: a whole item is written only once it is sure to be
-    /// shown, because most rows are passed by smaller ones.
+    /// returned, because smaller rows replace most of the others.
     pub(super) fn sorted(&self) -> Option<(SortedRow, usize)> {
         if let (true, Some(item)) = (self.is_item(), self.item)
             && let Some((copy, bytes)) = item.keep()
@@ -140,7 +140,7 @@ impl OutputRow<'_> {
         matches!(&self.query.select, Projection::Value(Expression::Path { slot: 0, segments }) if segments.is_empty())
     }
 
-    /// Bytes that are equal for equal rows; none if the row's value is undefined.
+    /// Returns bytes that are equal for equal rows; `None` if the row's value is undefined.
     pub(super) fn key(&self) -> Option<Vec<u8>> {
         let mut key = Vec::new();
         match &self.query.select {
@@ -166,7 +166,7 @@ impl OutputRow<'_> {
     }
 }
 
-/// One value of a sort key.
+/// Appends one value of a sort key.
 pub(super) fn encode_sort_key(value: Option<ValueRef<'_>>, descending: bool, out: &mut Vec<u8>) {
     if descending {
         encode_key_descending(value, out);

@@ -41,7 +41,7 @@ struct TextStatistics<'q> {
     text: &'q Expression,
     sought: Vec<Phrase>,
     corpus: Corpus,
-    /// In how many texts each thing sought is.
+    /// The number of texts that have each phrase.
     found_in: Vec<f64>,
 }
 
@@ -121,7 +121,7 @@ impl<'q> Ranking<'q> {
 }
 
 impl Component<'_> {
-    /// Returns how good an item is, larger is better; what has no score comes last.
+    /// Returns an item's score, larger is better; an item without a score comes last.
     fn score(&self, environment: &Environment<'_>, context: &Context) -> f64 {
         let score = match (&self.score.kind, &self.statistics) {
             (ScoreKind::Vector { distance, larger_is_better }, _) => {

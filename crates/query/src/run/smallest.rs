@@ -1,14 +1,14 @@
 //! The smallest of many keys with their values: the memory of every query that must see all rows before it can return
 //! one.
 //!
-//! A page needs only the rows with the smallest keys behind the last page's, so only those are kept, however many
-//! rows go by. An evicted key was larger than enough others and can never be needed on the same page.
+//! A page needs only the rows with the smallest keys after the last page's, so only those are kept, however many
+//! rows are added. An evicted key is larger than all kept ones; keys from there on are for a later page.
 
 use std::collections::BTreeMap;
 
 use crate::functions::context::Fault;
 
-/// What a map entry costs beside its bytes.
+/// The bytes that a map entry takes besides its key and value.
 pub(super) const ENTRY_OVERHEAD: usize = 96;
 
 /// The smallest keys seen, at most `wanted` of them and within the memory of one query.
@@ -40,12 +40,12 @@ impl<T> Smallest<T> {
         !beyond
     }
 
-    /// Returns what is kept under a key.
+    /// Returns the value kept under a key.
     pub(super) fn get_mut(&mut self, key: &[u8]) -> Option<&mut T> {
         self.entries.get_mut(key).map(|(value, _)| value)
     }
 
-    /// Keeps a value of about that many bytes under a key that is admitted; what no longer has room falls out.
+    /// Keeps a value of about that many bytes under a key that is admitted, and evicts the largest keys beyond the limits.
     pub(super) fn insert(&mut self, key: Vec<u8>, value: T, bytes: usize) -> Result<(), Fault> {
         let cost = key.len() + bytes + ENTRY_OVERHEAD;
         if let Some((_, before)) = self.entries.insert(key, (value, cost)) {

@@ -3,10 +3,10 @@
 use super::{PageLimits, Resume};
 use crate::logical::Query;
 
-/// Where the rows that pass stand in the query's window, and what the page still takes.
+/// The position of the passing rows in the query's window, and the rest of the page.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// Rows that have passed so far, on this page and those before, shown or left out.
+    /// Rows that have passed so far, on this page and those before, returned or left out.
     passed: u64,
     skip: u64,
     take: u64,
@@ -36,7 +36,7 @@ impl Window {
         }
     }
 
-    /// Returns what would become of the next row.
+    /// Returns the disposition of the next row.
     pub(super) fn next(&self) -> RowAction {
         if self.is_full() {
             RowAction::WindowIsFull
@@ -63,7 +63,7 @@ impl Window {
         self.passed.saturating_sub(self.skip) >= self.take
     }
 
-    /// Rows that could still matter to this page: those to leave out, those to show, and one that tells whether
+    /// Returns how many more rows could matter to this page: those to leave out, those to return, and one that shows whether
     /// there is more.
     pub(super) fn wanted(&self) -> usize {
         let left_out = self.skip.saturating_sub(self.passed);

@@ -33,7 +33,7 @@ pub(crate) struct Query {
     pub(crate) span: Span,
 }
 
-/// What a row of the answer looks like.
+/// The form of a row of the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Select {
     /// `*`, and where it stands.
@@ -168,7 +168,7 @@ pub(crate) enum Step {
     Index(Node),
 }
 
-/// What is made of a subquery's rows.
+/// The use of a subquery's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SubqueryKind {
     /// `( SELECT ... )`: the one row.

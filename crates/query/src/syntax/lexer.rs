@@ -1,6 +1,6 @@
 //! Query text into tokens, one at a time, each with its place in the text.
 //!
-//! The lexer knows no keywords: the parser decides by position whether a word is one. So `c.order` can be a property
+//! The lexer has no keywords: the parser decides by position whether a word is one. So `c.order` can be a property
 //! although `ORDER` is reserved, and `ALL` a name as well as a quantifier. Signs are tokens of their own, so that
 //! `c.a -1` is seen as the subtraction it is.
 
@@ -34,11 +34,11 @@ pub(super) enum Token<'t> {
     Placeholder(&'t str),
     /// An operator or punctuation.
     Symbol(&'static str),
-    /// The end of the text, again and again.
+    /// The end of the text; every later token is this one, too.
     End,
 }
 
-/// Hands out the tokens of one text. A clone looks ahead.
+/// A lexer of one text. Its clone serves to look ahead.
 #[derive(Clone)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
@@ -80,7 +80,7 @@ impl<'t> Lexer<'t> {
         Error::Syntax { start: span.start, end: span.end, near: self.near(span) }
     }
 
-    /// Returns the error for what should have become a token.
+    /// Returns the error for a text that is not a valid token.
     pub(super) fn invalid(&self, kind: TokenKind, start: usize) -> Error {
         let end = self.position.min(self.text.len());
         Error::InvalidToken { kind, start, end, token: self.near(Span { start, end }) }
@@ -98,7 +98,7 @@ impl<'t> Lexer<'t> {
         self.rest().chars().next()
     }
 
-    /// Blanks and `--` comments, which run to the end of their line.
+    /// Skips blanks and `--` comments, which run to the end of their line.
     fn skip_blanks(&mut self) {
         loop {
             let rest = self.rest();
@@ -182,7 +182,7 @@ impl<'t> Lexer<'t> {
         Err(self.invalid(TokenKind::Other, start))
     }
 
-    /// Returns a string in either kind of quotes: JSON escapes, `\'`, and a doubled quote for the quote itself.
+    /// Reads a string in either kind of quotes: JSON escapes, `\'`, and a doubled quote for the quote itself.
     fn string(&mut self, quote: char) -> Result<Token<'t>> {
         let start = self.position;
         self.position += 1;

@@ -1,7 +1,7 @@
 //! The text of a query: lexer, parser, tree, and the tree as text again.
 //!
-//! This module knows the grammar of the service's SQL and nothing else: whether a name exists, a function takes three
-//! arguments or a parameter has a value is asked later, in `resolve`. Its output is bounded: the text in length, the
+//! This module implements the grammar of the service's SQL and nothing else: `resolve` checks later whether a name exists, a
+//! function takes three arguments or a parameter has a value. Its output is bounded: the text in length, the
 //! tree in height, so that every walk over it may recurse.
 
 pub(crate) mod ast;
@@ -26,7 +26,7 @@ pub(crate) fn parse(text: &str) -> Result<Query> {
     Parser::new(text)?.statement()
 }
 
-/// Parses `FROM c WHERE ...`, the condition of a patch, into the name of the item and what it must fulfil.
+/// Parses `FROM c WHERE ...`, the condition of a patch, into the name of the item and its filter.
 pub(crate) fn parse_condition(text: &str) -> Result<(Name, Node)> {
     check_length(text)?;
     Parser::new(text)?.condition()

@@ -4,8 +4,8 @@
 //! `AS`; names of functions stay as written. Reading the text gives the same tree, so a rewritten query may be sent by
 //! a client and means what the original meant.
 //!
-//! Two layouts. Rewritten queries have a line per clause and indent what is in a subquery; a statement's normal form
-//! is one line and says `ASC` where nothing was said:
+//! Two layouts. Rewritten queries have a line per clause and indent subqueries; a statement's normal form is one line
+//! and has `ASC` where the text has no direction:
 //!
 //! ```text
 //! SELECT c.a                             SELECT c.a FROM c WHERE (c.b = "x") ORDER BY c.a ASC
@@ -47,7 +47,7 @@ pub(crate) fn print_normal(query: &Query, parameters: &[(String, Value)]) -> Str
     Printer::print(Layout::OneLine, Some(parameters), |printer| printer.query(query))
 }
 
-/// Returns the clauses of a query that say where a row stands, in the same form.
+/// Returns the clauses of a query that determine the position of a row, in the same form.
 pub(crate) fn print_order(query: &Query, parameters: &[(String, Value)]) -> String {
     Printer::print(Layout::OneLine, Some(parameters), |printer| {
         printer.from(query);
@@ -62,8 +62,8 @@ struct Printer<'a> {
     layout: Layout,
     /// Subqueries around this place.
     depth: usize,
-    /// Values to print in place of parameters. With them, what means the same is printed alike: built-in functions, whose
-    /// names have no letter case, are in capitals.
+    /// Values to print in place of parameters. With them, equivalent texts are printed alike: built-in functions, whose names
+    /// have no letter case, are in capitals.
     parameters: Option<&'a [(String, Value)]>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Printer<'a> {
         });
     }
 
-    /// `(SELECT ...)`, on lines of its own where clauses are.
+    /// Prints `(SELECT ...)`, on lines of its own where clauses are.
     fn subquery(&mut self, query: &Query) {
         self.put("(");
         self.depth += 1;
@@ -195,8 +195,8 @@ impl<'a> Printer<'a> {
         self.put(")");
     }
 
-    /// An expression where an operator could grab at its parts. A placeholder stands for any text, so it gets
-    /// parentheses there, as everything else that is made of parts always has them.
+    /// Prints an expression whose parts a neighbouring operator could take. A placeholder stands for any text, so it gets
+    /// parentheses there, as every composite expression has them.
     fn operand(&mut self, node: &Node) {
         if matches!(node.kind, NodeKind::Placeholder(_)) {
             self.put("(");
@@ -207,7 +207,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What a path leads into. A number would take the dot behind it for its own.
+    /// Prints the base of a path. A number gets parentheses, or the dot after it would be read as a part of it.
     fn base(&mut self, node: &Node) {
         if matches!(node.kind, NodeKind::Literal(Value::Int(_) | Value::Double(_))) {
             self.put("(");
@@ -277,7 +277,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What stands in parentheses of its own.
+    /// Prints an operation in its own parentheses.
     fn operation(&mut self, kind: &NodeKind) {
         // The innermost operation of a chain is its first, so all its parentheses open before the first operand.
         let open = if let NodeKind::Chain { rest, .. } = kind { rest.len() } else { 1 };

@@ -337,7 +337,7 @@ fn expression() -> impl Strategy<Value = String> {
     })
 }
 
-/// What must hold whatever the text is.
+/// Checks the properties that hold for every text.
 fn check(text: &str) -> std::result::Result<(), TestCaseError> {
     let parsed = parse(text);
     prop_assert_eq!(&parsed, &parse(text));

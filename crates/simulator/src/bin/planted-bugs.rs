@@ -1,9 +1,9 @@
 //! `planted-bugs`: proof that the simulator finds bugs.
 //!
 //! Copies the workspace into the build directory, plants one bug of the table in `bugs` at a time, builds the simulator
-//! over it and lets seeds run until one of them fails. A bug that survives fails the run, and so does a bug whose text is
-//! no longer found in the engine: the table must follow the code. A seed that fails without the bug as well has caught
-//! nothing: it ends the run with its number.
+//! over it and lets seeds run until one of them fails. A bug that no seed catches fails the run, and so does a bug whose
+//! text is no longer found in the engine: the table must follow the code. A seed that also fails without the bug has not
+//! caught it: the run ends and reports the seed's number.
 //!
 //! ```text
 //! cargo run --release -p bolide-simulator --bin planted-bugs [-- NAME…]    all bugs, or those named
@@ -16,9 +16,9 @@ use std::process::{Command, ExitCode};
 
 use simulator::bugs::{self, Bug};
 
-/// So many seeds may try to catch a bug.
+/// The number of seeds that may try to catch a bug.
 const SEEDS: &str = "20000";
-/// So many must pass before any bug is planted, or else everything would look caught.
+/// The number of seeds that must pass before any bug is planted, or else every bug would look caught.
 const HEALTHY_SEEDS: &str = "300";
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Plants one after another; how many were caught, how many survived.
+/// Plants one bug after another; returns how many were caught, and how many were not.
 fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
@@ -71,7 +71,7 @@ fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
     Ok((caught, survivors))
 }
 
-/// Builds and runs with one bug; says which seed caught it.
+/// Builds and runs with one bug; returns the line of the seed that caught it.
 fn plant(bug: &Bug, copy: &Path, target: &Path) -> Result<Option<String>, String> {
     let mut healthy = Vec::new();
     for edit in bug.edits {

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-/// Unused units of so many seconds are kept for bursts,
+/// The number of seconds whose unused units are kept for bursts,
 const RESERVE_SECONDS: i64 = 300;
-/// and so much may be spent in a second with them.
+/// and the units that may be spent in a second with them.
 const BURST_RATE: i64 = 300_000;
 
-/// What a container may spend, and what was spent.
+/// The units that a container may spend, and those spent.
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
     rate: i64,
@@ -19,7 +19,7 @@ pub(super) struct Ledger {
     purged: BTreeMap<u64, i64>,
 }
 
-/// What is left in a second.
+/// The units that are left in a second.
 #[derive(Debug, Clone, Copy)]
 struct State {
     balance: i64,
@@ -29,7 +29,7 @@ struct State {
 }
 
 impl Ledger {
-    /// Nothing was spent yet.
+    /// Creates a ledger without charges.
     pub(super) fn new(units: u32, bursts: bool) -> Ledger {
         let rate = i64::from(units) * 100;
         Ledger { rate, bursts, began: None, paid: BTreeMap::new(), purged: BTreeMap::new() }
@@ -57,7 +57,7 @@ impl Ledger {
         *self.purged.entry(now_ms / 1000).or_default() += units.cast_signed();
     }
 
-    /// Returns how long a request has to wait; none if it is let in.
+    /// Returns how long a request has to wait; `None` if it is admitted.
     pub(super) fn wait_ms(&self, now_ms: u64) -> Option<u64> {
         let second = now_ms / 1000;
         let open = |second| {
@@ -71,7 +71,7 @@ impl Ledger {
         (first > second).then(|| first * 1000 - now_ms)
     }
 
-    /// Returns what the purge may spend.
+    /// Returns the units that the purge may spend.
     pub(super) fn left_over(&self, now_ms: u64) -> u64 {
         self.at(now_ms / 1000).left_over.max(0).unsigned_abs()
     }
@@ -98,7 +98,7 @@ impl Ledger {
 }
 
 impl State {
-    /// A debt is paid from what was saved, as far as a second may.
+    /// Pays a debt from the reserve, as far as the limit of a second allows.
     fn draw(&mut self) {
         let drawn = (-self.balance).max(0).min(self.reserve).min(self.extra);
         self.balance += drawn;

@@ -12,11 +12,11 @@ use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore};
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// With an item of that number, for so many hundredths of units.
+    /// It succeeded, with an item of that number, for `cost` hundredths of units.
     Done { number: u64, cost: u64 },
-    /// It was let in and failed.
+    /// It was admitted and failed.
     Failed,
-    /// It should come back after so many milliseconds.
+    /// It was refused and may be retried after so many milliseconds.
     Refused(u64),
 }
 
@@ -43,7 +43,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The process crashes and another starts.
+    /// Crashes the process and starts another.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         self.engine = None;
         let store = MemoryStore::open(self.disk.clone(), ClockOptions::new(self.clock.clone()));
@@ -66,29 +66,29 @@ impl Machine {
         outcome(written)
     }
 
-    /// Reads an item that there is not.
+    /// Reads an item that does not exist.
     pub(super) fn read_nothing(&self) -> Outcome {
         let name = ItemName::Id("nobody".to_owned());
         outcome(self.engine().read(&self.container(), &key(), &name, &Precondition::None))
     }
 
-    /// One step of the purge.
+    /// Runs one step of the purge.
     pub(super) fn purge(&self, limit: usize) -> Result<PurgeReport, String> {
         self.engine().purge_step(limit).map_err(text)
     }
 
-    /// Returns what the purge may spend now.
+    /// Returns the units that the purge may spend now.
     pub(super) fn left_over(&self) -> u64 {
         self.budget().left_over().expect("throughput is enforced").0
     }
 
-    /// Expired items that are still there.
+    /// Returns how many expired items are not purged.
     pub(super) fn backlog(&self) -> Result<u64, String> {
         let usage = self.engine().usage(&self.container()).map_err(text)?;
         Ok(usage.expired.items)
     }
 
-    /// Promises how long the bytes of the expired items stay.
+    /// Sets the retention promise for the bytes of expired items.
     pub(super) fn promise(&self, seconds: Option<u32>) -> Result<(), String> {
         let wished = self.engine().change_lifecycle(&Owner::Container(self.container()), |lifecycle| {
             lifecycle.max_purge_delay = seconds;
@@ -96,7 +96,7 @@ impl Machine {
         wished.map(drop).map_err(text)
     }
 
-    /// Returns whether a promise is told to be broken.
+    /// Returns whether a broken promise is reported.
     pub(super) fn look_at_promises(&self) -> Result<bool, String> {
         Ok(!self.engine().retention_step().map_err(text)?.missed.is_empty())
     }

@@ -1,11 +1,11 @@
 //! A short workload under enforced throughput: users that spend their whole budget, and a purge that uses what they leave
 //! (T20, T24).
 //!
-//! Every request must be admitted or refused as the ledger says, to the millisecond, and likewise in a twin without purge: a
-//! purge never causes a refusal. The purge removes no more expired items than the left-over units pay for, some while there
-//! are units, none while there are none; unless a retention promise is near.
+//! Every request must be admitted or refused as the ledger computes it, to the millisecond, and likewise in a twin without
+//! purge: a purge never causes a refusal. The purge removes no more expired items than the left-over units pay for, some while
+//! there are units, none while there are none; unless a retention promise is near.
 //!
-//! Nothing is written but by creates, so that what a deletion costs is known: what the creation did.
+//! Creates are the only writes, so that the cost of a deletion is known: it is that of the creation.
 
 mod ledger;
 mod machine;
@@ -20,9 +20,9 @@ use crate::workload::{SeedResult, run_steps};
 use ledger::Ledger;
 use machine::{Machine, Outcome};
 
-/// A write of the least size costs so much: no item can be removed for less.
+/// The cost of the smallest write: no item can be removed for less.
 const LEAST: u64 = 500;
-/// A request that fails pays so much.
+/// The cost of a request that fails.
 const FAILED: u64 = 100;
 
 /// An item.
@@ -39,12 +39,12 @@ struct Workload {
     main: Machine,
     twin: Machine,
     ledger: Ledger,
-    /// Live and expired items that are not purged.
+    /// Living items, and expired ones that are not purged.
     items: Vec<ExpiringItem>,
     /// `maxPurgeDelay`
     bound_ms: Option<u64>,
     names: u64,
-    /// Whether a miss was told since the start.
+    /// Whether a miss was reported since the start.
     missed: bool,
     coverage: Coverage,
     trace: Vec<String>,
@@ -110,7 +110,7 @@ impl Workload {
             _ => self.restart()?,
         }
         self.ledger.begin(self.real_ms());
-        // Both look, because a look is what begins a budget.
+        // Both worlds are asked, because the first query begins a budget.
         let (main, _) = (self.main.left_over(), self.twin.left_over());
         let expected = self.ledger.left_over(self.real_ms());
         if main != expected {
@@ -130,11 +130,11 @@ impl Workload {
         self.note(format!("wait {ms} ms"));
     }
 
-    /// A request, let in or refused as the ledger says.
+    /// Sends a request, which must be admitted or refused as the ledger computes it.
     fn request(&mut self, act: impl Fn(&Machine) -> Outcome) -> Result<Option<(u64, u64)>, String> {
         let (main, twin) = (act(&self.main), act(&self.twin));
         if main != twin {
-            return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: answered {main:?}, and without purge {twin:?}"));
         }
         let now = self.real_ms();
         self.ledger.begin(now);
@@ -168,12 +168,12 @@ impl Workload {
         Ok(())
     }
 
-    /// A read of an item that was never written.
+    /// Reads an item that was never written.
     fn fail(&mut self) -> Result<(), String> {
         self.request(Machine::read_nothing).map(drop)
     }
 
-    /// Sends requests until one is refused, then waits as long as the refusal says.
+    /// Sends requests until one is refused, then waits for the time in the refusal.
     fn storm(&mut self) -> Result<(), String> {
         for _ in 0..200 {
             let now = self.real_ms();
@@ -191,7 +191,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Returns the expired items that are there, in the order in which they expired.
+    /// Returns the expired items that are not purged, in the order in which they expired.
     fn dead(&self) -> Result<Vec<ExpiringItem>, String> {
         let now = self.now_ms()?;
         let mut dead: Vec<_> = self.items.iter().filter(|item| item.dies_ms <= now).copied().collect();

@@ -1,4 +1,4 @@
-//! Defects of what comes around expiry: the feed of all versions, holds, forecasts, the pace of the purge.
+//! Defects of features beside expiry: the feed of all versions, holds, forecasts, the pace of the purge.
 
 use super::{Bug, edit};
 

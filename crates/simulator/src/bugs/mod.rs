@@ -1,7 +1,7 @@
 //! Defects for the binary `planted-bugs`: each is a small textual change to the engine or the store, and each must be caught
 //! by some seed.
 //!
-//! The texts must occur exactly once in their file; a test says so, and fails when the code has moved on and the table has not.
+//! The texts must occur exactly once in their file; a test checks that, and fails when the code has changed and the table has not.
 
 mod evidence;
 mod expiry;
@@ -13,7 +13,7 @@ mod ttl_modes;
 /// One defect.
 #[derive(Debug, Clone, Copy)]
 pub struct Bug {
-    /// What goes wrong, in a few words.
+    /// The defect, in a few words.
     pub name: &'static str,
     /// The changes that plant it.
     pub edits: &'static [Edit],
@@ -26,7 +26,7 @@ pub struct Edit {
     pub file: &'static str,
     /// Text that occurs exactly once in it.
     pub text: &'static str,
-    /// What takes its place.
+    /// The text that replaces it.
     pub replacement: &'static str,
 }
 

@@ -64,7 +64,7 @@ pub(super) fn json(doc: &Doc) -> String {
     document::parse_json(text.as_bytes()).expect("it is JSON").to_json()
 }
 
-/// Returns the `_id` of one of our documents.
+/// Returns the `_id` of one of the model's documents.
 pub(super) fn id(document: &RawDocument) -> i32 {
     match document.get("_id") {
         Some(ValueRef::Int32(id)) => id,
@@ -72,7 +72,7 @@ pub(super) fn id(document: &RawDocument) -> i32 {
     }
 }
 
-/// Returns what a document of ours says; anything unforeseen in it is an error.
+/// Returns the model's form of one of its documents; an unexpected field is an error.
 pub(super) fn doc(document: &RawDocument) -> Result<Doc, String> {
     let mut doc = Doc {
         id: id(document),

@@ -42,7 +42,7 @@ impl ExpectedExpiry for Expiry {
 }
 
 impl Workload {
-    /// Looks at all evidence there is. `purged` says that the purge has nothing left to do, so that it must be complete.
+    /// Checks all evidence. `purged` means that the purge has nothing left to do, so that the evidence must be complete.
     pub(super) fn check_evidence(&mut self, purged: bool) -> Result<(), String> {
         let lines = entries(&self.main.archived())?;
         let backlog = self.main.backlog()?;

@@ -60,7 +60,7 @@ impl Generator {
         self.random.bool()
     }
 
-    /// Returns what happens next; `full` is the archive.
+    /// Returns the next step; `full` is whether the archive is full.
     pub(super) fn next(&mut self, model: &Model, full: bool) -> Step {
         let name = NAMES[usize::from(self.random.u8(..4) == 0)];
         let Some(collection) = model.collections.get(name) else {
@@ -92,7 +92,7 @@ impl Generator {
             74..80 => Step::Purge { limit: self.random.usize(1..4) },
             80..82 => Step::Drain,
             82..87 => Step::Watch { max_items: self.random.usize(1..6) },
-            // What is lifted or dropped may have to wait for the purge, which an archive without room stops.
+            // A lift or a drop may have to wait for the purge, which a full archive stops.
             87..91 | 96..98 if full => Step::FillArchive { full: false },
             87..91 => self.hold(model, name),
             91 => {
@@ -113,8 +113,8 @@ impl Generator {
         }
     }
 
-    /// A lift may let the purge run first, as a drop does where there is an archive, so that commits differ between the worlds:
-    /// no crash there.
+    /// Makes the step of a request. A lift may let the purge run first, as a drop does where there is an archive, so that commits
+    /// differ between the worlds: no crash there.
     fn request(&mut self, name: &'static str, request: Request) -> Step {
         let lift = matches!(request, Request::LiftItem(_));
         let crash = (!lift && self.random.u8(..15) == 0).then(|| self.random.bool());
@@ -176,7 +176,7 @@ impl Generator {
         }
     }
 
-    /// Dates around now: most of them a little later, some in the past, some before there was anything.
+    /// Returns a date around now: most are a little later, some in the past, some before the first write.
     fn date(&mut self, model: &Model) -> i64 {
         let now = model.now_ms.cast_signed();
         match self.random.u8(..10) {
@@ -214,7 +214,7 @@ impl Generator {
         Rule { seconds, partial, hidden, in_force: true }
     }
 
-    /// A rule begins, changes or ends.
+    /// Returns a step that adds, changes or drops a rule.
     fn rule_step(&mut self, model: &Model, name: &'static str) -> Step {
         let field = self.random.usize(..FIELDS);
         let rule = self.rule();
@@ -229,7 +229,7 @@ impl Generator {
                 Step::AddRule { name, field, rule, consent: self.consent(), meanwhile }
             }
             Some(_) if self.random.u8(..3) == 0 => self.request(name, Request::DropRule(field)),
-            // What the rule is for stays: that would be another index.
+            // The documents that the rule is for stay the same: others would be another index.
             Some(before) => {
                 let (rule, consent) = (Rule { partial: before.partial, ..rule }, self.consent());
                 self.request(name, Request::ChangeRule(field, rule, consent))
@@ -248,7 +248,7 @@ impl Generator {
         self.request(name, Request::HoldItem(id))
     }
 
-    /// To a deadline, to a millisecond before one, or just a while.
+    /// Returns how long to wait: to a deadline, to a millisecond before one, or any time.
     fn wait_ms(&mut self, model: &Model) -> u64 {
         let items = model.collections.values().flat_map(|it| it.items.iter().map(move |item| (it, item)));
         let deadlines = items.filter_map(|(collection, item)| collection.deadline_ms(item));

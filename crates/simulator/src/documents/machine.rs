@@ -19,7 +19,7 @@ use crate::digest::Digest;
 use crate::model::{Consent, Evidence};
 use crate::world::translate::engine_consent;
 
-/// The names that collections come and go under.
+/// The names of collections that are created and dropped.
 pub(super) const NAMES: [&str; 2] = ["one", "two"];
 const DATABASE: &str = "db";
 const REASON: &str = "a case";
@@ -49,7 +49,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The process crashes and another starts.
+    /// Crashes the process and starts another.
     pub(super) fn restart(&mut self) -> Result<(), String> {
         self.process = None;
         self.disk.clear_faults();
@@ -61,7 +61,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The next commit will be the last; on disk or not.
+    /// Plans a crash at the next commit, which is on disk afterwards if `kept`.
     pub(super) fn plan_crash(&self, kept: bool) {
         let mode = if kept { CrashMode::AfterCommit } else { CrashMode::BeforeCommit };
         self.disk.crash_after(0, mode);
@@ -99,7 +99,7 @@ impl Machine {
         self.engine().purge_step(limit).map_err(text)
     }
 
-    /// Expired documents that are still there.
+    /// Returns how many expired documents of each collection are not purged.
     pub(super) fn backlog(&self) -> Result<BTreeMap<&'static str, u64>, String> {
         let mut backlog = BTreeMap::new();
         for name in NAMES {
@@ -111,7 +111,7 @@ impl Machine {
         Ok(backlog)
     }
 
-    /// The archive has no room, or has again.
+    /// Makes the archive full, or writable again.
     pub(super) fn fill_archive(&self, full: bool) -> Result<(), String> {
         self.archive.set_full(ARCHIVE, full);
         if full { Ok(()) } else { self.engine().retry_archives(None).map_err(text) }
@@ -122,24 +122,24 @@ impl Machine {
         self.archive.lines(ARCHIVE)
     }
 
-    /// Returns what the deletion record of a collection tells of purged documents.
+    /// Returns the entries about purged documents in a collection's deletion record.
     pub(super) fn recorded(&self, name: &str) -> Result<Vec<String>, String> {
         let Some(collection) = self.collection(name) else { return Ok(Vec::new()) };
         deletion_records::purged_lines(self.engine(), &Owner::Collection(collection))
     }
 
-    /// Every record there is, also of collections that are gone, is in order.
+    /// Verifies every deletion record, those of dropped collections included.
     pub(super) fn verify_records(&self) -> Result<(), String> {
         deletion_records::verify(self.engine())
     }
 
-    /// Everything in the store is as the documents call for.
+    /// Checks that every entry of the store follows from the documents.
     pub(super) fn check(&self) -> Result<(), String> {
         let report = self.engine().check().map_err(text)?;
         report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))
     }
 
-    /// One request to the collection of a name.
+    /// Sends one request to the collection of a name.
     pub(super) fn request(&self, name: &'static str, request: &Request) -> Answer {
         if *request == Request::Make {
             let made = self.engine().create_collection(DATABASE, name, CollectionDefinition::default(), None);
@@ -297,7 +297,7 @@ impl Machine {
         answer(self.engine().create_indexes_with(&collection, specs, consent).map(drop))
     }
 
-    /// A piece of the build of a rule's index; says whether it is whole.
+    /// Does a piece of the build of a rule's index; returns whether it is complete.
     pub(super) fn build(&self, name: &str, field: usize, limit: usize) -> Result<bool, String> {
         let collection = self.collection(name).ok_or("no collection")?;
         let number = number_of(&collection, &bson_form::index_name(field)).map_err(text)?;
@@ -372,7 +372,7 @@ impl Machine {
         self.engine().watch(&watched()).map_err(text)
     }
 
-    /// Returns what happened behind a position, and where to go on.
+    /// Returns the events after a position, and the position to continue from.
     pub(super) fn watched(
         &self,
         after: Position,

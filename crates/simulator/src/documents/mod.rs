@@ -1,5 +1,5 @@
-//! A short workload of the MongoDB form: documents with dates, several rules that come, change and go (T26, T27), holds,
-//! renaming and drops, a watch over all of it (T28), the guard (T30), and evidence of the expired items (T32).
+//! A short workload of the MongoDB form: documents with dates, several rules that are added, changed and dropped (T26, T27),
+//! holds, renaming and drops, a watch over all of it (T28), the guard (T30), and evidence of the expired items (T32).
 //!
 //! As for containers there is a twin without purge, and a model without queues; a crash during a commit forks the
 //! model, and the state read after the restart decides.
@@ -94,7 +94,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The clocks of both worlds, and the model's.
+    /// Reads the clocks of both worlds, which must agree, and sets the model's.
     fn look(&mut self) -> Result<(), String> {
         let (main, twin) = (self.main.now_ms()?, self.twin.now_ms()?);
         if main != twin || main < self.model.now_ms {
@@ -111,7 +111,7 @@ impl Workload {
             return Err(format!("seen is {main:?}, should be {expected:?}"));
         }
         if main != twin {
-            return Err(format!("invariant 7: seen is {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: seen is {main:?}, and without purge {twin:?}"));
         }
         self.check_evidence(false)?;
         match &self.watcher {
@@ -120,7 +120,7 @@ impl Workload {
         }
     }
 
-    /// A request to both worlds and the model; `crash` strikes its first commit, which is kept or not.
+    /// Sends a request to both worlds and the model; `crash` hits its first commit, which is kept or not.
     fn request(&mut self, name: &'static str, request: &Request, crash: Option<bool>) -> Result<(), String> {
         if let Some(kept) = crash {
             self.main.plan_crash(kept);
@@ -128,7 +128,7 @@ impl Workload {
         }
         let (main, twin) = (self.main.request(name, request), self.twin.request(name, request));
         if main != twin {
-            return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: answered {main:?}, and without purge {twin:?}"));
         }
         self.trace.push(format!("       {main:?}"));
         if crash.is_some() && self.main.has_crashed() | self.twin.has_crashed() {
@@ -148,7 +148,7 @@ impl Workload {
         }
     }
 
-    /// A rule begins; while its index is built, there are other requests.
+    /// Adds a rule, with other requests while its index is built.
     fn add_rule(
         &mut self,
         name: &'static str,
@@ -252,7 +252,7 @@ impl Workload {
         }
     }
 
-    /// What was reached by a request.
+    /// Counts the situations that a request reached.
     fn cover(&mut self, name: &str, request: &Request, answer: &Answer, before: &Model, killed: bool) {
         let coverage = &mut self.coverage;
         coverage.reach_if(*answer == Answer::Held, CoveragePoint::DocumentRefusedByHold);

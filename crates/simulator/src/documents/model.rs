@@ -21,7 +21,7 @@ pub(super) struct Collection {
     /// In the order of creation, the expired items included until another takes their id.
     pub(super) items: Vec<Item>,
     pub(super) hold: bool,
-    /// What share of the live items may expire at once, in millionths.
+    /// The share of the living items that may expire at once, in millionths.
     pub(super) guard: Option<u32>,
     /// The evidence that is configured, and since which turn.
     pub(super) evidence: BTreeMap<Evidence, u64>,
@@ -30,12 +30,12 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// Returns the millisecond in which the earliest rule lets an item expire.
+    /// Returns the millisecond in which the earliest rule expires an item.
     pub(super) fn deadline_ms(&self, item: &Item) -> Option<u64> {
         self.deadlines_ms(item).into_iter().map(|(deadline, _)| deadline).min()
     }
 
-    /// Returns the milliseconds in which its rules let an item expire.
+    /// Returns the milliseconds in which its rules expire an item.
     fn deadlines_ms(&self, item: &Item) -> Vec<(u64, Cause)> {
         if self.hold || item.held {
             return Vec::new();
@@ -71,7 +71,7 @@ pub(super) struct Expiry {
     turn: u64,
 }
 
-/// Everything there is, and everything that has happened.
+/// All collections, and everything that has happened.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) now_ms: u64,
@@ -85,7 +85,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// The clock shows this now.
+    /// Advances the model to the time that the clock shows now.
     pub(super) fn see(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
         let mut expiring = Vec::new();
@@ -162,7 +162,7 @@ impl Model {
         self.expiries_in(name).into_iter().filter(|death| death.turn > since).collect()
     }
 
-    /// Evidence written from now on has no name for a rule whose index is gone.
+    /// Forgets the index of a rule: evidence written from now on has no name for a rule whose index was dropped.
     fn forget_index(&mut self, name: &str, field: usize) {
         let number = self.collections[name].number;
         for death in self.expiries.iter_mut().filter(|death| death.collection == number) {
@@ -192,7 +192,7 @@ impl Model {
         collection.items.iter().filter(|item| !self.dead.contains(&item.version)).collect()
     }
 
-    /// Returns what can be seen of everything.
+    /// Returns the visible state of all collections.
     pub(super) fn expected(&self) -> BTreeMap<&'static str, Seen> {
         let seen = |(name, collection): (&&'static str, &Collection)| {
             let living = self.living(name);
@@ -230,7 +230,7 @@ impl Model {
         Answer::Written
     }
 
-    /// The index of a rule is whole.
+    /// Puts a rule into force when its index is complete.
     pub(super) fn enforce(&mut self, name: &'static str, field: usize) {
         if let Some(rule) = &mut self.collection(name).rules[field] {
             rule.in_force = true;
@@ -242,7 +242,7 @@ impl Model {
         self.collections.get_mut(name).expect("the caller looked it up")
     }
 
-    /// One request to the collection of a name.
+    /// Applies one request to the collection of a name.
     pub(super) fn apply(&mut self, name: &'static str, request: &Request) -> Answer {
         if *request == Request::Make {
             if self.collections.contains_key(name) {

@@ -19,7 +19,7 @@ pub(super) enum Dates {
 }
 
 impl Dates {
-    /// Returns the one that counts (T27).
+    /// Returns the date that counts (T27).
     pub(super) fn earliest(&self) -> Option<i64> {
         match self {
             Dates::Missing | Dates::NoDate => None,
@@ -51,7 +51,7 @@ pub(super) enum IgnoredTtl {
 pub(super) enum Ttl {
     /// No such field.
     Absent,
-    /// What T6 ignores.
+    /// A value that T6 ignores.
     Ignored(IgnoredTtl),
     /// `-1`
     Never,
@@ -73,7 +73,7 @@ pub(super) struct Doc {
     pub(super) id: i32,
     pub(super) ttl: Ttl,
     pub(super) dates: [Dates; FIELDS],
-    /// What partial rules ask for.
+    /// The field that partial rules test.
     pub(super) tag: bool,
     pub(super) number: i32,
 }
@@ -91,7 +91,7 @@ pub(super) enum Default {
 }
 
 impl Default {
-    /// Returns what documents inherit.
+    /// Returns the seconds that documents inherit.
     pub(super) fn seconds(self) -> Option<i64> {
         match self {
             Default::Off | Default::Never => None,
@@ -108,7 +108,7 @@ pub(super) struct Rule {
     pub(super) partial: bool,
     /// Whether queries may not use its index; it counts all the same.
     pub(super) hidden: bool,
-    /// Not while its index is being built.
+    /// Whether it expires documents: not while its index is being built.
     pub(super) in_force: bool,
 }
 
@@ -130,7 +130,7 @@ pub(super) enum Request {
     HoldItem(i32),
     LiftItem(i32),
     HoldCollection(bool, Consent),
-    /// What share of the live items, in millionths, may expire at once (T30).
+    /// The share of the living items, in millionths, that may expire at once (T30).
     Guard(Option<u32>),
     /// Whether there is to be evidence of the expired items.
     Evidence(Evidence, bool),
@@ -144,7 +144,7 @@ pub(super) enum Request {
 pub(super) enum Answer {
     /// Something was written.
     Written,
-    /// Nothing was, because nothing would change.
+    /// Nothing was written, because nothing would change.
     Same,
     NotFound,
     Duplicate,
@@ -163,7 +163,7 @@ pub(super) enum Cause {
     Ttl(i64),
     /// The default of its collection.
     Default(i64),
-    /// The date in a field, and so many seconds; evidence does not name an index that is gone.
+    /// The date in a field, and so many seconds; evidence does not name an index that was dropped.
     Date { field: Option<usize>, seconds: i64 },
 }
 
@@ -190,7 +190,7 @@ pub(super) struct Event {
     pub(super) what: ChangeKind,
 }
 
-/// A collection as it looks from outside.
+/// The visible state of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) default: Default,

@@ -7,15 +7,15 @@ use super::model::Model;
 use super::types::{ChangeKind, Event};
 use crate::coverage::{Coverage, CoveragePoint};
 
-/// Positions in the two worlds. They may differ: if the purge has emptied a collection, an index is whole from its
+/// Positions in the two worlds. They may differ: if the purge has emptied a collection, an index is complete from its
 /// beginning, and one commit less is needed.
 type Positions = (Position, Position);
 
-/// Where the watch began, and where its reader stands.
+/// The beginning of the watch, and the position of its reader.
 pub(super) struct Watcher {
     since: Positions,
     at: Positions,
-    /// Events that the reader was told, by their place in the model's list.
+    /// Events that the reader has received, by their index in the model's list.
     told: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ fn read(
     Ok((main, (next, twin_next)))
 }
 
-/// Matches what was told with what has happened and was not told before, in order but for events of one turn.
+/// Matches the received events with those that have happened and were not received before, in order except within one turn.
 fn match_events(events: &[Event], told: &[usize], seen: &[Event]) -> Result<Vec<usize>, String> {
     let mut open: Vec<usize> = (0..events.len()).filter(|at| !told.contains(at)).collect();
     let mut matched = Vec::new();

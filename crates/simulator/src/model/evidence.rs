@@ -1,7 +1,7 @@
 //! The evidence that must exist of expired items (T32, the deletion record): each expiry, recorded when it happens.
 //!
-//! The purge decides when the bytes of an expired item are dropped, and the model does not know it. So the model returns the
-//! expiries that may have a line or entry, and those that must have one when the purge has nothing left to do: the items
+//! The purge decides when the bytes of an expired item are removed, and the model does not follow it. So the model returns
+//! the expiries that may have a line or entry, and those that must have one when the purge has nothing left to do: the items
 //! that expired while evidence was configured, as long as it still is.
 
 use super::{DefaultTtl, Item, Model, Ttl, deadline};
@@ -28,7 +28,7 @@ pub(crate) struct Expiry {
     pub(crate) time_ms: u64,
     /// The rule that expired it.
     pub(crate) rule: &'static str,
-    /// How long it gave.
+    /// The seconds of the rule.
     pub(crate) seconds: i64,
     /// Whether another rule had expired it just then, too.
     pub(crate) twice: bool,

@@ -4,8 +4,8 @@
 //! There is no merging, trimming or recording here: every change of the model adds to the list, and an expiry is added when
 //! the clock reaches its instant.
 //!
-//! The one surprising thing: some events happen at once, and no rule says which of them comes first (those that expire at the
-//! same instant, those whom one request deletes). They have the same *turn*.
+//! The one surprising thing: some events happen at once, and no rule defines which of them comes first (expiries at the same
+//! instant, deletes by one request). They have the same *turn*.
 
 use super::{Answer, Item, Model};
 
@@ -36,7 +36,7 @@ pub(crate) struct FeedPosition {
 pub(crate) struct Event {
     /// Its own number.
     pub(crate) id: u64,
-    /// Where it stands.
+    /// Its position in the feed.
     pub(crate) place: FeedPosition,
     /// What happened.
     pub(crate) what: ChangeKind,
@@ -58,7 +58,7 @@ impl Event {
 pub(crate) struct Feed {
     /// For how long.
     pub(crate) minutes: u32,
-    /// Nothing before is returned any more, however long the feed is kept from now on.
+    /// No event before this is returned any more, however long the feed is kept from now on.
     floor: FeedPosition,
     /// Everything since it was turned on.
     pub(crate) events: Vec<Event>,
@@ -76,7 +76,7 @@ fn horizon(trusted_ms: u64, minutes: u32) -> FeedPosition {
 }
 
 impl Model {
-    /// Returns where a reader stands who has been told everything up to now.
+    /// Returns the position of a reader that has received every event up to now.
     pub(crate) fn here(&self) -> FeedPosition {
         FeedPosition { time_ms: self.trusted_ms, turn: self.turns }
     }

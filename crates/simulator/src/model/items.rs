@@ -1,4 +1,4 @@
-//! What each operation on an item does, by looking at every item there is.
+//! The effect of each operation on an item, computed by a scan over all items.
 
 use super::history::ChangeKind;
 use super::{
@@ -76,7 +76,7 @@ impl Model {
         if !self.containers.contains_key(name) {
             return Answer::NoContainer;
         }
-        // What can be seen from a request alone is refused before anything is looked up.
+        // A batch with an invalid body is refused before any item is looked up.
         if let Some(index) = changes.iter().position(Change::has_bad_body) {
             return Answer::BatchFailed(index, Box::new(Answer::BadTtl));
         }
@@ -125,7 +125,7 @@ impl Model {
         }
     }
 
-    /// Whether `/u` is free for this body: only the live items hold it (T15); a withheld holder cannot be judged.
+    /// Checks that `/u` is free for this body: only living items hold it (T15); a withheld holder cannot be judged.
     fn check_unique(&self, name: &str, body: &Body, except: Option<usize>) -> Result<(), Answer> {
         let container = &self.containers[name];
         if !container.unique {

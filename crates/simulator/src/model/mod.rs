@@ -1,12 +1,11 @@
 //! TTL.md as a plain program: a list of items, the truth table of T2 evaluated one item at a time, and a set of the
 //! versions that have expired.
 //!
-//! Nothing here is clever and nothing here is shared with the engine: no queues, no cutoffs, no counters, no
-//! dependency but `std`. "Expired is final" (T13) is a set that only grows, and every question is answered by looking
-//! at every item.
+//! The model is simple and shares no code with the engine: no queues, no cutoffs, no counters, no dependency but `std`.
+//! "Expired is final" (T13) is a set that only grows, and every question is answered by a scan over all items.
 //!
-//! The one surprising thing: the model never makes up what only a store can choose (etags, item numbers, sequences).
-//! It takes these *stamps* from the answers and checks what must hold of them.
+//! The one surprising thing: the model does not compute values that only a store can choose (etags, item numbers,
+//! sequences). It takes these *stamps* from the answers and checks their properties.
 
 mod evidence;
 mod history;
@@ -25,7 +24,7 @@ pub(crate) use types::{
     Name, SettingChange, Stamp, Ttl,
 };
 
-/// Shares are told in millionths.
+/// The unit of shares: millionths.
 pub(crate) const MILLION: u64 = 1_000_000;
 
 /// One version of one item, live or expired.
@@ -72,9 +71,9 @@ pub(crate) struct Container {
     pub(crate) feed: Option<Feed>,
     /// The evidence that its owner has configured, and since when.
     pub(crate) evidence: BTreeMap<Evidence, u64>,
-    /// What countdowns are counted from (T33).
+    /// The TTL modes: where countdowns start (T33).
     pub(crate) countings: TtlModes,
-    /// What they may ever have been counted from.
+    /// Where any countdown may have started so far.
     pub(crate) counted: CountdownOrigin,
     /// No other container, before or after, has this number.
     pub(crate) number: u64,
@@ -84,12 +83,12 @@ pub(crate) struct Container {
     pub(crate) commits: u64,
 }
 
-/// Everything a store of the contract would hold.
+/// The contents of a store that fulfils the contract.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     /// The time that requests see, whole seconds.
     pub(crate) now: u64,
-    /// The time by which something may be destroyed; behind `now` only while the clock is suspect after a start.
+    /// The time by which data may be destroyed; behind `now` only while the clock is suspect after a start.
     pub(crate) trusted: u64,
     /// The same in milliseconds: when something happens.
     pub(crate) trusted_ms: u64,
@@ -102,7 +101,7 @@ pub(crate) struct Model {
     /// How each of them expired.
     pub(crate) expiries: Vec<Expiry>,
     versions: u64,
-    /// What the operation at hand does to countdowns.
+    /// The effect of the current operation on countdowns.
     countdown: Countdown,
     made: u64,
     /// What has happened so far, by turn and by event.
@@ -110,7 +109,7 @@ pub(crate) struct Model {
     events: u64,
 }
 
-/// Returns the second in which the truth table of T2 lets an item expire that is counted from another; none = never.
+/// Returns the second in which an item expires by the truth table of T2, if its countdown starts at `from`; `None` = never.
 pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, from: u64) -> Option<u64> {
     let lives = match default_ttl {
         DefaultTtl::Off | DefaultTtl::Bad(_) => None,
@@ -144,7 +143,7 @@ impl Container {
 }
 
 impl Model {
-    /// The clock shows this now.
+    /// Advances the model to the time that the clock shows now.
     pub(crate) fn see(&mut self, now_ms: u64, trusted_ms: u64, suspect: bool) {
         self.suspect = suspect;
         self.now = now_ms / 1000;
@@ -247,7 +246,7 @@ impl Model {
         container.items.iter().filter(living).any(|item| item.held && which(item))
     }
 
-    /// Changes `D`: re-dates every inheriting item at once (T11) and revives none (T13).
+    /// Changes `D`: moves the deadline of every inheriting item at once (T11), and no expired item becomes visible (T13).
     pub(crate) fn set_default_ttl(
         &mut self,
         name: &'static str,
@@ -280,7 +279,7 @@ impl Model {
         Answer::Replaced
     }
 
-    /// Removes what lives under one partition key.
+    /// Removes the living items of one partition key.
     pub(crate) fn delete_partition(&mut self, name: &str, key: usize) -> Answer {
         let Some(container) = self.containers.get(name) else { return Answer::NoContainer };
         if container.hold || self.has_held(container, |item| item.body.key == key) {
@@ -301,7 +300,7 @@ impl Model {
     }
 }
 
-/// T25: no TTL without an index.
+/// Returns whether a definition is refused: there is no TTL without an index (T25).
 fn refuses(indexing: Indexing, default_ttl: DefaultTtl) -> bool {
     indexing == Indexing::None && default_ttl != DefaultTtl::Off
 }

@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    /// Refuses a change of what is held.
+    /// Refuses a change of a held item.
     pub(super) fn check_hold(&self, name: &str, index: usize) -> Result<(), Answer> {
         let container = &self.containers[name];
         if container.hold || container.items[index].held { Err(Answer::Held) } else { Ok(()) }

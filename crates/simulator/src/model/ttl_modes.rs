@@ -1,13 +1,13 @@
 //! T33 as a plain program: TTL modes that count from a property or from reads, and expiry instants in items.
 //!
-//! What is chosen for a container applies to what is written from then on.
+//! The modes of a container apply to items that are written from then on.
 
 use super::{Answer, Body, Container, Countdown, Instant, Item, Model, Ttl};
 
 /// The TTL modes that an owner has chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TtlModes {
-    /// Countdowns begin where a property says.
+    /// Countdowns begin at a time that a property has.
     pub(crate) base: bool,
     /// Items name the instant of their expiry.
     pub(crate) absolute: bool,
@@ -15,19 +15,19 @@ pub(crate) struct TtlModes {
     pub(crate) sliding: bool,
 }
 
-/// What the items of a container may ever have been counted from.
+/// Where the countdowns of a container's items may have started so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CountdownOrigin {
-    /// Their last writes alone.
+    /// At their last writes only.
     FromWrites,
-    /// Something else, too.
+    /// At other times, too.
     Otherwise,
-    /// Besides, some may have named their expiry: then counters cannot tell which items expire by two rules.
+    /// As `Otherwise`, and some items may have named their expiry: then counters cannot show which items expire by two rules.
     Named,
 }
 
 impl Container {
-    /// Returns where the countdown of a version begins that is written at a second, in the place of another.
+    /// Returns where the countdown begins of a version that is written at a second and replaces another.
     pub(super) fn beginning(
         &self,
         body: &Body,
@@ -46,7 +46,7 @@ impl Container {
         body.gone.filter(|_| self.countings.absolute).and_then(Instant::end)
     }
 
-    /// Returns `true` if reads will restart the countdown of what is written now.
+    /// Returns `true` if reads will restart the countdown of an item that is written now.
     pub(super) fn makes_slide(&self, body: &Body) -> bool {
         self.countings.sliding && body.ttl != Ttl::Never
     }
@@ -70,7 +70,7 @@ impl Model {
         Answer::Changed
     }
 
-    /// A read restarts a countdown, if there is one.
+    /// Restarts an item's countdown for a read, if it has one.
     pub(super) fn renew(&mut self, name: &str, index: usize) {
         let now = self.now;
         let container = self.containers.get_mut(name).expect("the caller looked it up");

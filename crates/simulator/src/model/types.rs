@@ -52,7 +52,7 @@ pub(crate) enum DefaultTtl {
     Bad(BadTtl),
 }
 
-/// A container's indexing policy. What it asks for must never be seen in an answer, only in the entries of the store.
+/// A container's indexing policy. It must never show in an answer, only in the entries of the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Indexing {
     /// Every path, the default.
@@ -73,7 +73,7 @@ pub(crate) enum Indexing {
 pub(crate) struct Body {
     /// Its `id`.
     pub(crate) id: String,
-    /// Which of the pool's partition keys it lies under.
+    /// Its partition key, one of the pool's.
     pub(crate) key: usize,
     /// Its `ttl`.
     pub(crate) ttl: Ttl,
@@ -83,13 +83,13 @@ pub(crate) struct Body {
     pub(crate) number: i64,
     /// Length of a filler string, so that sizes differ.
     pub(crate) padding: usize,
-    /// What stands where a container may look for the beginning of a countdown (T33).
+    /// The value of the property that may hold the beginning of a countdown (T33).
     pub(crate) base: Option<Instant>,
-    /// What stands where a container may look for the instant of expiry (T33).
+    /// The value of the property that may hold the instant of expiry (T33).
     pub(crate) gone: Option<Instant>,
 }
 
-/// What may stand in a property that is to tell a time.
+/// A value of a property that should hold a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instant {
     /// Seconds since 1970.
@@ -101,7 +101,7 @@ pub(crate) enum Instant {
 }
 
 impl Instant {
-    /// Returns the beginning of a countdown: a number alone tells one.
+    /// Returns the beginning of a countdown: only a number is one.
     pub(crate) fn beginning(self) -> Option<u64> {
         match self {
             Instant::Seconds(seconds) => Some(seconds),
@@ -118,7 +118,7 @@ impl Instant {
     }
 }
 
-/// What the store chose for a version.
+/// The values that the store chose for a version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp {
     /// Opaque text; empty while unknown.
@@ -203,7 +203,7 @@ impl Change {
         }
     }
 
-    /// Returns the id of the item it is about, if it tells.
+    /// Returns the id of the item it is about, if it names one.
     pub(crate) fn id(&self) -> Option<&str> {
         match self {
             Change::Create(body) | Change::Upsert(body, _) => Some(&body.id),

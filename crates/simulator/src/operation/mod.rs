@@ -1,8 +1,8 @@
 //! The generator of steps, drawn from the seed and from the state of the model.
 //!
 //! The universe is small on purpose - a few ids, keys and unique values, times to live of a few seconds - so that
-//! operations meet each other, and half of the waits end exactly at a deadline or a millisecond before it. The generator
-//! looks at the model only, never at the engine, so a run and its twin without purge take the same steps.
+//! operations affect the same items, and half of the waits end exactly at a deadline or a millisecond before it. The
+//! generator reads the model only, never the engine, so a run and its twin without purge take the same steps.
 
 mod owner;
 
@@ -15,7 +15,7 @@ use crate::model::{
 };
 pub(crate) use owner::OwnerStep;
 
-/// The containers that come and go. The first has a unique key, the second a hierarchical partition key.
+/// The containers that are created and deleted. The first has a unique key, the second a hierarchical partition key.
 pub(crate) const CONTAINERS: [&str; 2] = ["plain", "tree"];
 /// How many partition keys each container uses.
 pub(crate) const KEYS: usize = 3;
@@ -36,7 +36,7 @@ pub(crate) enum Step {
     DeletePartition { container: &'static str, key: usize },
     /// A query in pages, with time passing between them.
     Query { container: &'static str, filter: Filter, scope: QueryScope, page: usize, between_ms: u64 },
-    /// A consumer of the change feed goes on from where it stands.
+    /// A consumer of the change feed continues from its position.
     ReadFeed { container: &'static str, max_items: usize },
     /// A new `defaultTtl`.
     SetDefaultTtl { container: &'static str, default_ttl: DefaultTtl, consent: Consent },
@@ -46,9 +46,9 @@ pub(crate) enum Step {
     CreateContainer { container: &'static str, default_ttl: DefaultTtl, feed: Option<u32>, base: bool },
     /// Deletes a container.
     DeleteContainer { container: &'static str },
-    /// What an owner or operator does.
+    /// A step of an owner or operator.
     Owner(OwnerStep),
-    /// Something about time.
+    /// A step about time.
     Clock(ClockStep),
     /// One step of the purge.
     Purge { limit: usize },
@@ -59,7 +59,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Whether it ends the hold of an item.
+    /// Returns whether it ends the hold of an item.
     fn is_lift(&self) -> bool {
         matches!(self, Step::Owner(OwnerStep::HoldItem { hold: false, .. }))
     }
@@ -78,13 +78,13 @@ pub(crate) enum ClockStep {
     Correct,
     /// The test clock is moved.
     AdvanceTestClock { seconds: u64 },
-    /// The operator believes the suspect clock.
+    /// The operator accepts the suspect clock.
     Accept,
-    /// The operator does not.
+    /// The operator rejects it.
     Reject,
 }
 
-/// What a query asks for.
+/// The filter of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Filter {
     /// Everything.
@@ -97,7 +97,7 @@ pub(crate) enum Filter {
     Stamp(u64, u64),
 }
 
-/// Where a query looks.
+/// The scope of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueryScope {
     /// The whole container.
@@ -128,12 +128,12 @@ pub(crate) enum Fault {
     },
 }
 
-/// A step and what goes wrong with it.
+/// A step and its fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
-    /// What to do.
+    /// The step.
     pub(crate) step: Step,
-    /// What goes wrong.
+    /// Its fault.
     pub(crate) fault: Option<Fault>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Planned {
 pub(crate) struct Generator {
     random: fastrand::Rng,
     queued: VecDeque<Step>,
-    /// The second that it is.
+    /// The current second.
     now: u64,
     /// Whether this run has a test clock.
     pub(crate) test_clock: bool,
@@ -157,11 +157,11 @@ pub(crate) struct GeneratorView {
     pub(crate) suspect: bool,
     /// Whether the store refuses writes after a failed commit.
     pub(crate) poisoned: bool,
-    /// What keeps the purge from its work.
+    /// The obstacles to the purge.
     pub(crate) obstacles: PurgeObstacles,
 }
 
-/// What keeps the purge from its work, besides the clock.
+/// The obstacles to the purge, besides the clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PurgeObstacles {
     /// An operator has stopped it.
@@ -182,7 +182,7 @@ impl Generator {
         Generator { random, queued: VecDeque::new(), now: 0, test_clock }
     }
 
-    /// Returns where the wall clock stands when the run begins: often near the end of a minute or an hour.
+    /// Returns the wall clock's time at the beginning of the run: often near the end of a minute or an hour.
     pub(crate) fn start_ms(&mut self) -> u64 {
         let base = 1_700_000_000 * SECOND + self.random.u64(..400) * DAY;
         match self.random.u8(..3) {
@@ -336,7 +336,7 @@ impl Generator {
         Body { id, key, ttl, unique, number, padding, base: self.instant(), gone: self.instant() }
     }
 
-    /// Returns what may stand in a property that is to tell a time: seldom, and near to now.
+    /// Returns a value for a property that should hold a time: seldom, and near to now.
     fn instant(&mut self) -> Option<Instant> {
         let near = (self.now + 12).saturating_sub(self.random.u64(..20));
         match self.random.u8(..12) {
@@ -353,7 +353,7 @@ impl Generator {
     }
 
     fn change_step(&mut self, container: &'static str, model: &Model) -> Step {
-        // Half of the time some item there is the target, live or expired: its id and key are worth meeting again.
+        // Half of the time an existing item is the target, living or expired, so that its id and key are used again.
         let target = self.any_item(container, model);
         let (key, id) = match target {
             Some(item) if self.random.bool() => (item.body.key, item.body.id.clone()),
@@ -399,7 +399,7 @@ impl Generator {
             (2, _) => Guard::Exists,
             _ => Guard::None,
         };
-        // Where reads do something, they are worth more of them.
+        // Where reads restart countdowns, there are more of them.
         if model.containers.get(container).is_some_and(|inside| inside.countings.sliding)
             && self.random.u8(..3) == 0
         {
@@ -520,7 +520,7 @@ impl Generator {
         self.set_default_ttl(container)
     }
 
-    /// Returns how long to wait: to a deadline, to a millisecond before one, or just a while.
+    /// Returns how long to wait: to a deadline, to a millisecond before one, or any time.
     fn wait_ms(&mut self, model: &Model, sight: GeneratorView) -> u64 {
         let deadlines: Vec<u64> = model
             .containers

@@ -12,20 +12,20 @@ pub(crate) enum OwnerStep {
     SettingChange { container: &'static str, wish: SettingChange, consent: Consent },
     /// An item is held, or its hold is lifted.
     HoldItem { container: &'static str, key: usize, id: String, hold: bool },
-    /// A reader of the feed of all versions goes on.
+    /// A reader of the feed of all versions continues.
     ReadHistory { container: &'static str, key: Option<usize>, max_items: usize },
     /// A forecast of expiries.
     Forecast { container: &'static str, interval: Interval, count: usize },
-    /// The purge is stopped or goes on.
+    /// The purge is paused or resumed.
     Pause { paused: bool },
-    /// The volume of an archive is full, or has room again.
+    /// The volume of an archive becomes full, or writable again.
     FillArchive { container: &'static str, full: bool },
     /// The purge on demand, of one container or of all.
     PurgeNow { container: Option<&'static str>, limit: usize },
 }
 
 impl Generator {
-    /// Returns what an owner or operator does next.
+    /// Returns the next step of an owner or operator.
     pub(super) fn owner_step(
         &mut self,
         container: &'static str,
@@ -120,7 +120,7 @@ impl Generator {
         OwnerStep::HoldItem { container, key, id, hold: true }
     }
 
-    /// Returns what ends a hold on a container, which stops nearly everything in it.
+    /// Returns the step that lifts a container's hold, because the hold refuses nearly everything in it.
     pub(super) fn lift_container(&mut self, container: &'static str) -> Step {
         Step::Owner(OwnerStep::SettingChange {
             container,

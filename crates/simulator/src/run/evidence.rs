@@ -12,7 +12,7 @@ use crate::world::{EvidenceEntry, World};
 const VERIFY_STEPS: u64 = 8;
 
 impl Run {
-    /// Looks at all evidence there is. `purged` says that no expired item is left, so that evidence must be complete.
+    /// Checks all evidence. `purged` means that no expired item is left, so that the evidence must be complete.
     pub(crate) fn check_evidence(&mut self, purged: bool) -> Result<(), String> {
         for container in CONTAINERS {
             let lines = self.main.archived(container)?;
@@ -36,7 +36,7 @@ impl Run {
         Ok(())
     }
 
-    /// Returns `true` if dropping a container depends on what the purge has done: its expired items must be archived
+    /// Returns `true` if dropping a container depends on how far the purge has come: its expired items must be archived
     /// first.
     pub(crate) fn drop_waits_for_the_purge(&self, container: &str) -> bool {
         let archives = |model: &Model| {
@@ -55,7 +55,7 @@ impl Run {
         evidence_check(before, container, Evidence::Archive, &lines).check_complete(0).map(drop)
     }
 
-    /// The volume of a container's archive is full, or has room again.
+    /// Makes the volume of a container's archive full, or writable again.
     pub(crate) fn fill_archive(&mut self, container: &'static str, full: bool) -> Result<(), String> {
         self.full.retain(|name| *name != container);
         if full {

@@ -1,8 +1,7 @@
-//! Readers of the feed of all versions (T28): one that looks at all of it after every step, and some that go on page by page,
+//! Readers of the feed of all versions (T28): one that reads all of it after every step, and some that continue page by page,
 //! over crashes and restarts.
 //!
-//! What a page shows must be what the model has written down, from where the reader stands, nothing missing, nothing twice;
-//! and the same without purge.
+//! A page must have the model's events from the reader's position on, none missing, none twice; and the same without purge.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +12,13 @@ use crate::operation::CONTAINERS;
 use crate::run::Run;
 use crate::world::{SeenEvent, SeenHistory, SeenItem, World};
 
-/// Where a reader stands.
+/// The position of a reader.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reader {
     token: String,
     /// The position before which it is too late,
     at: FeedPosition,
-    /// unless its page ended farther on: a page of one partition key goes over what happened under others, up to this event.
+    /// unless its page ended farther on: a page of one partition key passes events of others, up to this one.
     before: Option<FeedPosition>,
     /// It began behind this turn,
     began: u64,
@@ -115,7 +114,7 @@ impl Run {
         Reader { at, began: at.turn, ..Reader::default() }
     }
 
-    /// Returns the page, unless the reader comes too late or there is no feed, as the model says.
+    /// Returns the page, unless by the model the reader is too late or there is no feed.
     fn admit_reader(
         &mut self,
         container: &str,
@@ -141,7 +140,7 @@ impl Run {
         }
     }
 
-    /// Compares a page with what the model has written down; returns where the reader stands then.
+    /// Compares a page with the model's events; returns the reader's new position.
     fn match_page(
         &mut self,
         container: &str,
@@ -187,7 +186,7 @@ fn match_events(expected: Vec<Event>, seen: &[SeenEvent]) -> Result<(), String> 
     match_events_partly(expected, seen).map(drop)
 }
 
-/// Matches what was told with the first of what has happened, in order but for events of one turn.
+/// Matches the received events with the first of the model's, in order except within one turn.
 fn match_events_partly(
     mut expected: Vec<Event>,
     seen: &[SeenEvent],
@@ -226,7 +225,7 @@ fn compare_event(expected: &Event, seen: &SeenEvent) -> Result<(), String> {
         .map_err(|error| format!("told {seen:?}, should be {expected:?}: {error}"))
 }
 
-/// LSNs: those of the versions shown, and for an expiry that of the change before it.
+/// Checks LSNs: those of the versions returned, and for an expiry that of the change before it.
 fn check_numbers(events: &[SeenEvent]) -> Result<(), String> {
     let mut last = None;
     for event in events {

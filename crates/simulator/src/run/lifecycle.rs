@@ -16,16 +16,16 @@ use crate::world::{Seen, World};
 /// More purge steps than any run can need.
 const DRAIN_STEPS_MAX: usize = 10_000;
 const DRAIN_LIMIT: usize = 16;
-/// How often everything that lies in a store is inspected. What is wrong there stays wrong, so it is found a few steps later.
+/// How often all entries of a store are checked. A wrong entry stays wrong, so it is found a few steps later.
 const STORE_STEPS: u64 = 4;
 const TWIN_STORE_STEPS: u64 = 16;
 
 impl Run {
-    /// Looks at both clocks, which must show what the model of the clock says.
+    /// Reads both clocks, which must show the time of the model of the clock.
     pub(crate) fn look(&mut self) -> Result<(), String> {
         let (main, twin) = (self.main.look()?, self.twin.look()?);
         if main != twin {
-            return Err(format!("invariant 7: the clock shows {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: the clock shows {main:?}, and without purge {twin:?}"));
         }
         let mut expected = self.clock.look(read(&self.machine));
         if self.poisoned {
@@ -53,13 +53,13 @@ impl Run {
         self.model.see(shown.now_ms, shown.trusted_ms, shown.suspect);
     }
 
-    /// Time passes between two requests.
+    /// Lets time pass between two requests.
     pub(crate) fn pass(&mut self, ms: u64) -> Result<(), String> {
         self.advance(ms);
         self.look()
     }
 
-    /// Time passes on all clocks.
+    /// Lets time pass on all clocks.
     pub(crate) fn advance(&mut self, ms: u64) {
         self.machine.advance(Duration::from_millis(ms));
         self.truth.pass(ms);
@@ -70,7 +70,7 @@ impl Run {
         self.shown.now_ms - self.shown.advanced_ms
     }
 
-    /// A step that is about the clock alone.
+    /// Runs a step that is about the clock only.
     pub(crate) fn watch(
         &mut self,
         fault: Option<Fault>,
@@ -79,7 +79,7 @@ impl Run {
     ) -> Result<Ending, String> {
         let (main, twin, struck) = self.perform(fault, act);
         if main != twin {
-            return Err(format!("invariant 7: the clock answers {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: the clock answers {main:?}, and without purge {twin:?}"));
         }
         if self.poisoned {
             return Ok(Ending::Running);
@@ -104,7 +104,7 @@ impl Run {
         }
     }
 
-    /// One step of the purge.
+    /// Runs one step of the purge.
     pub(crate) fn purge(&mut self, limit: usize, fault: Option<Fault>) -> Result<Ending, String> {
         let (backlog, commits) = (self.main.backlog(), self.main.commits());
         let held = self.held_backlogs();
@@ -170,7 +170,7 @@ impl Run {
         backlogs
     }
 
-    /// Runs the purge until it has nothing left to do; then the store holds what the live items need and nothing else
+    /// Runs the purge until it has nothing left to do; then the store has the entries of the living items and no others
     /// (T22).
     pub(crate) fn drain(&mut self, fault: Option<Fault>) -> Result<Ending, String> {
         if self.poisoned || self.paused || self.shown.suspect || !self.full.is_empty() {
@@ -242,7 +242,7 @@ impl Run {
             self.situation.coverage.reach(CoveragePoint::RestartClean);
             let (main, twin, struck) = self.perform(fault, World::stop);
             if main != twin {
-                return Err(format!("invariant 7: closed with {main:?}, and without purge {twin:?}"));
+                return Err(format!("invariant 8: closed with {main:?}, and without purge {twin:?}"));
             }
             clean = !struck;
             if clean {
@@ -301,7 +301,7 @@ impl Run {
         self.situation.restarting(&self.model, backlog, self.shown.suspect);
     }
 
-    /// Starts a process and finds out in which state the last one left things.
+    /// Starts a process and finds out which state the last one left.
     fn start_next_process(
         &mut self,
         process_end: ProcessEnd,
@@ -312,7 +312,7 @@ impl Run {
         self.twin.start()?;
         let (main, twin) = (self.main.look()?, self.twin.look()?);
         if main != twin {
-            return Err(format!("invariant 7: the clock restarts at {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: the clock restarts at {main:?}, and without purge {twin:?}"));
         }
         let machine = read(&self.machine);
         if clean {
@@ -335,9 +335,8 @@ impl Run {
         self.choose(process_end.forks)
     }
 
-    /// Which of the states that a crash may have left is the one that is there. If the sequence has moved, the
-    /// unacknowledged change is in the store, and the fork that has it comes first: it may have expired meanwhile, and then
-    /// both fit.
+    /// Chooses the fork that the store is in after a crash. If the sequence has moved, the unacknowledged change is in the
+    /// store, and the fork that has it is tried first: the change may have expired meanwhile, and then both fit.
     fn choose(&mut self, forks: Vec<Model>) -> Result<(), String> {
         let kept = self.main.sequence() > self.sequence;
         let several = forks.len() > 1;
@@ -366,7 +365,7 @@ impl Run {
         Err(format!("after the restart: {}", misfits.join("; and for the other outcome: ")))
     }
 
-    /// What is left of index builds, in both worlds: how a query goes depends on which index is whole.
+    /// Finishes index builds in both worlds: the plan of a query depends on which index is complete.
     fn finish_indexes(&mut self) -> Result<(), String> {
         for world in [&self.main, &self.twin] {
             while world.index_step(DRAIN_LIMIT)? {
@@ -377,7 +376,7 @@ impl Run {
         Ok(())
     }
 
-    /// The end of every step: time, then everything that can be seen.
+    /// Ends a step: checks time, then the whole visible state.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         let healthy = !self.poisoned;
         self.poisoned = self.main.is_poisoned();
@@ -385,7 +384,7 @@ impl Run {
             self.finish_indexes()?;
         }
         if self.poisoned != self.twin.is_poisoned() {
-            return Err("invariant 7: only one of the worlds takes no writes".to_owned());
+            return Err("invariant 8: only one of the worlds takes no writes".to_owned());
         }
         if self.poisoned && self.main.look().is_err() {
             // The lease on time has run out and cannot be renewed: nothing more can be asked of this process.
@@ -415,7 +414,7 @@ impl Run {
             self.numbers.insert(stamp.number);
         }
         if main != twin {
-            return Err(format!("invariant 7: seen {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: seen {main:?}, and without purge {twin:?}"));
         }
         if main.sequence < self.sequence {
             return Err(format!("the sequence fell from {} to {}", self.sequence, main.sequence));
@@ -439,7 +438,8 @@ impl Run {
 }
 
 impl Run {
-    /// No LSN falls, not even when a container is made again under the same name, and none is ahead of the store's sequence.
+    /// Checks that no LSN falls, not even when a container is created again under the same name, and that none is ahead of the
+    /// store's sequence.
     fn check_lsns(&mut self, seen: &Seen) -> Result<(), String> {
         for (name, container) in &seen.containers {
             let (known, stored) = container.lsns;
@@ -453,7 +453,7 @@ impl Run {
     }
 }
 
-/// Returns every name that the model knows, live or expired, by container.
+/// Returns every name in the model, living or expired, by container.
 fn ids_of(model: &Model) -> BTreeMap<&'static str, Vec<(usize, String)>> {
     let names = model.containers.iter().map(|(name, container)| {
         let ids = container.items.iter().map(|item| (item.body.key, item.body.id.clone())).collect();

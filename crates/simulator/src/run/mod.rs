@@ -1,7 +1,7 @@
 //! One seed from beginning to end: the world, its twin without purge and the model, step by step side by side.
 //!
-//! After each step everything that can be seen of the world is compared with the model (`check`), and with the twin: the same
-//! answers, sequences, charges and session figures although no purge has ever run there (invariant 7).
+//! After each step the visible state of the world is compared with the model (`check`), and with the twin: the same
+//! answers, sequences, charges and session figures although no purge has ever run there (invariant 8).
 //!
 //! A crash during a commit forks the model, because the commit was not acknowledged: one fork has the change, the other
 //! does not. The state read after the restart decides; if neither fork fits, the seed has failed.
@@ -28,12 +28,12 @@ use crate::situation::Situation;
 use crate::world::{Purging, World};
 use history::Reader;
 
-/// Why a seed failed.
+/// The failure of a seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// At which step.
+    /// The step.
     pub step: usize,
-    /// What differed.
+    /// The difference.
     pub message: String,
 }
 
@@ -49,9 +49,9 @@ pub(crate) enum Ending {
 pub(crate) struct ProcessEnd {
     /// The states that it may have left behind.
     pub(crate) forks: Vec<Model>,
-    /// What was asked of the clock and may have been done.
+    /// The request to the clock, which may have been done.
     pub(crate) asked: ClockRequest,
-    /// Whether it is known what the disk says about a suspicion.
+    /// Whether it is known if a suspicion is on disk.
     pub(crate) certain: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct ProcessEnd {
 pub(crate) struct Unknown {
     /// The state with it, if it changes one.
     pub(crate) after: Option<Model>,
-    /// What it asked of the clock.
+    /// Its request to the clock.
     pub(crate) asked: ClockRequest,
 }
 
@@ -86,21 +86,21 @@ pub(crate) struct Run {
     pub(crate) sequence: u64,
     /// The last LSN seen of each container; it never falls either.
     pub(crate) lsns: BTreeMap<&'static str, u64>,
-    /// Every etag ever given out: none comes twice.
+    /// Every etag so far: none occurs twice.
     pub(crate) etags: BTreeSet<String>,
-    /// Every item number ever given out.
+    /// Every item number so far.
     pub(crate) numbers: BTreeSet<u64>,
-    /// Where the consumer of each container's feed stands: its token, and the sequence that it has read up to.
+    /// The position of the consumer of each container's feed: its token, and the sequence that it has read up to.
     pub(crate) consumers: BTreeMap<&'static str, (Option<String>, u64)>,
-    /// Where the readers of the feeds of all versions stand, by container and partition key.
+    /// The positions of the readers of the feeds of all versions, by container and partition key.
     pub(crate) readers: BTreeMap<(&'static str, Option<usize>), Reader>,
     /// The positions of the readers that read a whole feed after every step.
     pub(crate) auditors: BTreeMap<&'static str, Reader>,
     /// An operator has stopped the purge.
     pub(crate) paused: bool,
-    /// What the request at hand does to a countdown.
+    /// The effect of the current request on a countdown.
     pub(crate) countdown: Countdown,
-    /// The containers whose archive has no room.
+    /// The containers whose archive is full.
     pub(crate) full: Vec<&'static str>,
     /// The number of expired items in each held container.
     pub(crate) held_expired: BTreeMap<&'static str, u64>,
@@ -288,7 +288,7 @@ impl Run {
             }
             ClockStep::Reject => {
                 self.situation.coverage.reach_if(self.shown.suspect, CoveragePoint::ClockRejected);
-                // What the leap hid comes back behind readers that passed it meanwhile: they start over.
+                // Items that the leap hid become visible again, and readers may have passed them: they start over.
                 self.consumers.clear();
                 self.truth.reject();
                 return self.watch(fault, ClockRequest::Reject, |world| world.judge_clock(false));

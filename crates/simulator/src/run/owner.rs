@@ -10,7 +10,7 @@ use crate::run::{Ending, ProcessEnd, Run};
 use crate::world::{Figures, World};
 
 impl Run {
-    /// One of their steps.
+    /// Runs a step of an owner or operator.
     pub(crate) fn owner_step(&mut self, step: &OwnerStep, fault: Option<Fault>) -> Result<Ending, String> {
         match step {
             OwnerStep::SettingChange { container, wish, consent } => {
@@ -99,7 +99,7 @@ impl Run {
         let (main, twin, _) = self.perform(None, |world| world.dry_run(container, default_ttl));
         let exact = self.model.containers[container].counted < CountdownOrigin::Named;
         if exact && main != twin {
-            return Err(format!("invariant 7: a dry run is {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: a dry run is {main:?}, and without purge {twin:?}"));
         }
         if self.model.containers[container].counted == CountdownOrigin::Named {
             return Ok(());
@@ -126,7 +126,7 @@ impl Run {
         }
         twin.overdue = main.overdue;
         if main != twin {
-            return Err(format!("invariant 7: a forecast is {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: a forecast is {main:?}, and without purge {twin:?}"));
         }
         let sizes = self.sizes(container)?;
         let (now, length) = (self.shown.now_ms, interval.seconds() * 1000);
@@ -148,7 +148,7 @@ impl Run {
         Ok(())
     }
 
-    /// Returns what lives in a container, with its bytes.
+    /// Returns the living items of a container, with their bytes.
     fn sizes(&self, container: &'static str) -> Result<Vec<(Item, u64)>, String> {
         let page = self.main.page(container, &Filter::All, QueryScope::Everywhere, 1000, None);
         let page = page.map_err(|answer| format!("a listing failed: {answer:?}"))?;

@@ -13,7 +13,7 @@ use crate::world::{Reply, SeenItem, World};
 const PAGES_MAX: usize = 200;
 
 impl Run {
-    /// Does the same in both worlds, under the same fault; returns whether the fault struck the first.
+    /// Does the same in both worlds, under the same fault; returns whether the fault hit the first.
     pub(crate) fn perform<T>(&mut self, fault: Option<Fault>, act: impl Fn(&mut World) -> T) -> (T, T, bool) {
         let one = |world: &mut World| {
             if let Some(fault) = fault {
@@ -38,7 +38,7 @@ impl Run {
         let keeps = std::mem::take(&mut self.countdown) == Countdown::Keep;
         let (main, twin, struck) = self.perform(fault, act);
         if main != twin {
-            return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: answered {main:?}, and without purge {twin:?}"));
         }
         main.figures.iter().for_each(|(charge, _)| self.main.charged(*charge));
         self.note(|_| format!("       {:?}", main.answer));
@@ -65,7 +65,7 @@ impl Run {
         if expected != main.answer {
             return Err(format!("answered {:?}, should be {expected:?}", main.answer));
         }
-        // A countdown that goes on needs rules of its own, which are made before anything is looked at.
+        // A countdown that continues needs rules of its own, which are created before the item is looked up.
         let may_move = main.answer.may_take_a_sequence() || keeps;
         if !may_move && self.main.sequence() != before {
             return Err(format!("the sequence moved although nothing was written: {:?}", main.answer));
@@ -76,7 +76,7 @@ impl Run {
         Ok(self.crash_if(fault))
     }
 
-    /// The end of a step whose fault, if any, is a crash right after it.
+    /// Returns the ending of a step whose fault, if any, is a crash directly after it.
     pub(crate) fn crash_if(&self, fault: Option<Fault>) -> Ending {
         match fault {
             Some(Fault::Crash { .. }) => {
@@ -87,7 +87,7 @@ impl Run {
         }
     }
 
-    /// Etags are new, numbers are kept by a version and fresh for an item, `_ts` is now.
+    /// Checks that etags are new, that a version keeps its item's number and a new item has a new one, and that `_ts` is now.
     fn check_reply(&mut self, reply: &Reply) -> Result<(), String> {
         for ((answer, item), left) in reply.items.iter().zip(&reply.left) {
             let written = answer.is_write();
@@ -106,7 +106,7 @@ impl Run {
         Ok(())
     }
 
-    /// The seconds that an item has left, begun ones included, are those that the rules say (T33).
+    /// Checks the seconds that an item has left, begun ones included, against the rules (T33).
     fn check_left(&self, item: &SeenItem, written: bool, left: Option<u64>) -> Result<(), String> {
         let known = |other: &&Item| other.stamp.as_ref().is_some_and(|stamp| *stamp == item.stamp);
         let items = self.model.containers.values().map(|inside| (inside, inside.items.iter().find(known)));
@@ -172,7 +172,7 @@ impl Run {
         if apart { Ok(self.crash_if(fault)) } else { Ok(ending) }
     }
 
-    /// The item that a late write is about, read while the write is being prepared.
+    /// Reads the item of a late write while the write is being prepared.
     pub(crate) fn read_before(
         &mut self,
         container: &'static str,
@@ -196,7 +196,7 @@ impl Run {
         }
         let (main, twin, _) = self.perform(None, |world| world.write_to_deleted(container, key, change));
         if main != twin {
-            return Err(format!("invariant 7: a ghost answered {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: a ghost answered {main:?}, and without purge {twin:?}"));
         }
         let Some(reply) = main else { return Ok(Ending::Running) };
         self.situation.coverage.reach(CoveragePoint::HandleOfADeletedContainer);
@@ -254,8 +254,8 @@ impl Run {
         )
     }
 
-    /// Changes the indexing policy, with writes between the steps in which it is built. What is left of the build is done
-    /// when the step is settled.
+    /// Changes the indexing policy, with writes between the steps in which it is built. The rest of the build is done when the
+    /// step is settled.
     pub(crate) fn reindex(
         &mut self,
         container: &'static str,
@@ -292,8 +292,8 @@ impl Run {
         Ok(self.crash_if(fault))
     }
 
-    /// Runs a query page by page: each item that lives throughout comes exactly once, and none that is expired when its page
-    /// is asked for (T16).
+    /// Runs a query page by page: each item that is living throughout is returned exactly once, and none that has expired when
+    /// its page is requested (T16).
     pub(crate) fn query(
         &mut self,
         container: &'static str,
@@ -313,7 +313,7 @@ impl Run {
             let ask = |world: &mut World| world.page(container, filter, scope, page, continuation.clone());
             let (main, twin, _) = self.perform(None, ask);
             if main != twin {
-                return Err(format!("invariant 7: a page is {main:?}, and without purge {twin:?}"));
+                return Err(format!("invariant 8: a page is {main:?}, and without purge {twin:?}"));
             }
             let answer = main.map_err(|answer| format!("a query failed: {answer:?}"))?;
             let living = self.matching(container, filter, scope);
@@ -350,7 +350,7 @@ impl Run {
         }
     }
 
-    /// Continues a consumer of the feed: it gets what lives and was written since, oldest first, nothing twice.
+    /// Continues a consumer of the feed: it gets the living items written since, oldest first, none twice.
     pub(crate) fn read_feed(&mut self, container: &'static str, max_items: usize) -> Result<(), String> {
         if !self.model.containers.contains_key(container) {
             return Ok(());
@@ -359,7 +359,7 @@ impl Run {
         let ask = |world: &mut World| world.changes(container, token.clone(), max_items);
         let (main, twin, _) = self.perform(None, ask);
         if main != twin {
-            return Err(format!("invariant 7: the feed gives {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: the feed gives {main:?}, and without purge {twin:?}"));
         }
         let page = main.map_err(|answer| format!("the feed failed: {answer:?}"))?;
         let visible = self.model.visible(container);
@@ -386,7 +386,7 @@ impl Run {
     fn summary(&mut self, container: &'static str, filter: &Filter, scope: QueryScope) -> Result<(), String> {
         let (main, twin, _) = self.perform(None, |world: &mut World| world.summary(container, filter, scope));
         if main != twin {
-            return Err(format!("invariant 7: a summary is {main:?}, and without purge {twin:?}"));
+            return Err(format!("invariant 8: a summary is {main:?}, and without purge {twin:?}"));
         }
         let (rows, _) = main.map_err(|answer| format!("a summary failed: {answer:?}"))?;
         let visible = self.model.visible(container);

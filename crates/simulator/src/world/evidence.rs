@@ -21,9 +21,9 @@ pub(crate) struct EvidenceEntry {
     pub(crate) ts: u64,
     /// When it expired.
     pub(crate) expired_ms: u64,
-    /// By which rule,
+    /// The rule by which it expired,
     pub(crate) rule: String,
-    /// and how long that gave.
+    /// and the rule's seconds.
     pub(crate) seconds: i64,
     /// What the client had stored, in the archive.
     pub(crate) body: Option<Body>,
@@ -35,26 +35,26 @@ pub(super) fn directory(container: &str) -> ArchiveDirectory {
 }
 
 impl World {
-    /// The volume of an archive is full, or not any more.
+    /// Makes the volume of an archive full, or writable again.
     pub(crate) fn fill_archive(&self, container: &str, full: bool) -> Result<(), String> {
         self.archive.set_full(container, full);
         let retried = if full { Ok(()) } else { self.process().engine.retry_archives(None) };
         retried.map_err(|error| error.to_string())
     }
 
-    /// Returns all that the archive of a container tells.
+    /// Returns the entries of a container's archive.
     pub(crate) fn archived(&self, container: &'static str) -> Result<Vec<EvidenceEntry>, String> {
         self.archive.lines(container).iter().map(|line| entry(container, line)).collect()
     }
 
-    /// Returns all that the deletion record of a container tells of purged items.
+    /// Returns the entries about purged items in a container's deletion record.
     pub(crate) fn recorded(&self, container: &'static str) -> Result<Vec<EvidenceEntry>, String> {
         let Ok(owner) = self.owner(container) else { return Ok(Vec::new()) };
         let lines = deletion_records::purged_lines(&self.process().engine, &owner)?;
         lines.iter().map(|line| entry(container, line)).collect()
     }
 
-    /// Every record there is, also of containers that are gone, is in order.
+    /// Verifies every deletion record, those of deleted containers included.
     pub(crate) fn verify_records(&self) -> Result<(), String> {
         deletion_records::verify(&self.process().engine)
     }

@@ -8,7 +8,7 @@ use super::{SeenItem, World};
 use crate::body;
 use crate::model::{Answer, ChangeKind};
 
-/// One event as the engine told it.
+/// One event as the engine returned it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenEvent {
     /// What happened.
@@ -34,7 +34,7 @@ pub(crate) struct SeenEvent {
 pub(crate) struct SeenHistory {
     /// In order.
     pub(crate) events: Vec<SeenEvent>,
-    /// Where to go on.
+    /// The token of the next page.
     pub(crate) continuation: Option<String>,
     /// Whether there is more.
     pub(crate) more: bool,
@@ -43,7 +43,7 @@ pub(crate) struct SeenHistory {
 }
 
 impl World {
-    /// Events behind a token, or behind everything so far; of one partition key, or of all.
+    /// Reads the events after a token, or after everything so far; of one partition key, or of all.
     pub(crate) fn history(
         &self,
         name: &'static str,
@@ -65,7 +65,7 @@ impl World {
         })
     }
 
-    /// Everything that happened at or after a time.
+    /// Returns every event at or after a time.
     pub(crate) fn history_since(&self, name: &'static str, time_ms: u64) -> Result<SeenHistory, Answer> {
         let container = self.current(name).map_err(|error| container_answer(&error))?;
         let engine = &self.process().engine;

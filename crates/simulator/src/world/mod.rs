@@ -1,7 +1,7 @@
-//! The real engine over a memory store, its disk and the machine's clocks: everything that a process has, and that a crash
-//! takes away or leaves.
+//! The real engine over a memory store, its disk and the machine's clocks: the whole state of a process, and the part that a
+//! crash leaves.
 //!
-//! A world executes steps and reports the observed state as plain data in the types of the model. It checks nothing.
+//! A world executes steps and reports the observed state as plain data in the types of the model. It makes no checks.
 
 mod evidence;
 mod history;
@@ -37,12 +37,12 @@ use translate::{
 
 const DATABASE: &str = "simulated";
 
-/// Whether this world's purge does anything: the twin's never does.
+/// Whether this world's purge runs: the twin's never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purging {
     /// Purge steps run.
     On,
-    /// Purge steps only look at the clock, as a purge would.
+    /// Purge steps only read the clock, as a purge would.
     Off,
 }
 
@@ -64,9 +64,9 @@ pub(crate) struct SeenItem {
 pub(crate) struct Reply {
     /// How it ended.
     pub(crate) answer: Answer,
-    /// The items that came back, one for each operation that returned one, with what that operation did.
+    /// The returned items, one for each operation that returned one, with the operation's answer.
     pub(crate) items: Vec<(Answer, SeenItem)>,
-    /// Charges and LSNs, which must not tell whether the purge has run.
+    /// Charges and LSNs, which must not show whether the purge has run.
     pub(crate) figures: Vec<(u64, u64)>,
     /// The seconds that each of the items has left.
     pub(crate) left: Vec<Option<u64>>,
@@ -88,13 +88,13 @@ impl PartialEq for Reply {
 pub(crate) struct SeenPage {
     /// Its items.
     pub(crate) items: Vec<SeenItem>,
-    /// Where to go on.
+    /// The token of the next page.
     pub(crate) continuation: Option<String>,
     /// Charge, LSN, metrics.
     pub(crate) figures: String,
 }
 
-/// A container as it looks from outside.
+/// The visible state of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenContainer {
     /// Its resource id.
@@ -130,7 +130,7 @@ pub(crate) struct Seen {
     pub(crate) sequence: u64,
 }
 
-/// How many entries of which kind lie in the store.
+/// The number of entries of each kind in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Raw {
     /// By keyspace or kind.
@@ -146,7 +146,7 @@ struct Process {
 /// One machine with one store.
 pub(crate) struct World {
     disk: MemoryDisk,
-    /// What is appended there is durable.
+    /// The archive; appended lines are durable.
     archive: Arc<MemoryArchive>,
     clock: Arc<ManualClock>,
     test_clock: bool,
@@ -207,14 +207,14 @@ impl World {
         self.ghosts.clear();
     }
 
-    /// The process ends in order.
+    /// Ends the process cleanly.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         let closed = self.process().engine.close();
         self.crash();
         closed.map_err(|error| error.to_string())
     }
 
-    /// Plans a fault for what comes next.
+    /// Plans a fault for the next step.
     pub(crate) fn plan(&self, fault: Fault) {
         match fault {
             Fault::Crash { nth, kept } => {
@@ -248,7 +248,7 @@ impl World {
         self.disk.commits()
     }
 
-    /// A look at the clock.
+    /// Reads the clock.
     pub(crate) fn look(&self) -> Result<ClockReading, String> {
         let status = self.process().engine.clock_status().map_err(|error| error.to_string())?;
         Ok(ClockReading {
@@ -271,7 +271,7 @@ impl World {
         self.process().engine.advance_clock(seconds).map(drop).map_err(|error| error.to_string())
     }
 
-    /// One step of the purge, or a look at the clock where it is off.
+    /// Runs one step of the purge, or only reads the clock if the purge is off.
     pub(crate) fn purge(&self, limit: usize) -> Result<Option<PurgeReport>, String> {
         match self.purging {
             Purging::On => {
@@ -281,13 +281,13 @@ impl World {
         }
     }
 
-    /// One step of index builds, in the twin too: it is no purge.
+    /// Runs one step of index builds, in the twin too: it is no purge.
     pub(crate) fn index_step(&self, limit: usize) -> Result<bool, String> {
         let report = self.process().engine.index_step(limit).map_err(|error| error.to_string())?;
         Ok(report.more)
     }
 
-    /// Compares everything in the store with what items and catalog call for.
+    /// Compares every entry of the store with those that follow from items and catalog.
     pub(crate) fn check_store(&self) -> Result<(), String> {
         let report = self.process().engine.check().map_err(|error| error.to_string())?;
         report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))?;
@@ -324,7 +324,7 @@ impl World {
         }
     }
 
-    /// Removes a container; its handle stays as a ghost.
+    /// Removes a container; its handle stays, to be used after the deletion.
     pub(crate) fn delete_container(&mut self, name: &'static str) -> Reply {
         let deleted = self
             .current(name)
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// Removes what lives under a partition key.
+    /// Removes the living items of a partition key.
     pub(crate) fn delete_partition(&self, name: &'static str, key: usize) -> Reply {
         let deleted = self.current(name).map_err(|error| container_answer(&error)).and_then(|container| {
             let key = body::partition_key(name, key);
@@ -377,7 +377,7 @@ impl World {
         }
     }
 
-    /// One operation through the current handle, or through the oldest that this process has.
+    /// Runs one operation through the current handle, or through the oldest that this process has.
     pub(crate) fn change(
         &self,
         name: &'static str,
@@ -411,7 +411,7 @@ impl World {
         reply
     }
 
-    /// One operation through the handle of a container that is gone, if there is such a handle.
+    /// Runs one operation through the handle of a deleted container, if there is one.
     pub(crate) fn write_to_deleted(&self, name: &'static str, key: usize, change: &Change) -> Option<Reply> {
         let ghost = self.ghosts.get(name)?.clone();
         Some(self.change_through(&ghost, name, key, change, Countdown::Restart))
@@ -443,7 +443,7 @@ impl World {
         }
     }
 
-    /// A transactional batch.
+    /// Runs a transactional batch.
     pub(crate) fn batch(
         &self,
         name: &'static str,
@@ -477,7 +477,7 @@ impl World {
         }
     }
 
-    /// One page of a query.
+    /// Returns one page of a query.
     pub(crate) fn page(
         &self,
         name: &'static str,
@@ -496,8 +496,7 @@ impl World {
         })
     }
 
-    /// Returns what a query finds that makes one number of its items, or sorts them by their number: its rows, and its
-    /// figures.
+    /// Runs a query that aggregates its items, or sorts them by their number; returns its rows and its figures.
     pub(crate) fn summary(
         &self,
         name: &'static str,
@@ -544,7 +543,7 @@ impl World {
         Ok(page)
     }
 
-    /// Changes of a container after a token, or from the beginning.
+    /// Returns the changes of a container after a token, or from the beginning.
     pub(crate) fn changes(
         &self,
         name: &'static str,
@@ -636,14 +635,14 @@ impl World {
         Ok(raw)
     }
 
-    /// Takes note of a charge.
+    /// Records a charge.
     pub(crate) fn charged(&self, hundredths: u64) {
         let mut charges = self.charges.get();
         charges.add(&hundredths.to_le_bytes());
         self.charges.set(charges);
     }
 
-    /// Returns the digest of what is stored, and of all charges so far.
+    /// Returns the digest of the stored bytes, and of all charges so far.
     pub(crate) fn digest(&self) -> Result<Digest, String> {
         let mut digest = Digest::of_store(&*self.process().store)?;
         digest.add(self.charges.get().line().as_bytes());

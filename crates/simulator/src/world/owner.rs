@@ -38,7 +38,7 @@ pub(crate) struct SeenSettings {
     pub(crate) feed: Option<u32>,
     /// Its `maxInstantExpiry`.
     pub(crate) guard: Option<u32>,
-    /// What countdowns are counted from: a property, names of instants, reads.
+    /// Its TTL modes: by a property, by named instants, by reads.
     pub(crate) countings: (bool, bool, bool),
     /// Whether its expired items are archived, and recorded.
     pub(crate) evidence: Vec<Evidence>,
@@ -125,8 +125,7 @@ impl World {
         })
     }
 
-    /// Returns what another `defaultTtl` would expire at once: the number of live items, and of those that would
-    /// expire.
+    /// Returns the number of living items, and of those that another `defaultTtl` would expire at once.
     pub(crate) fn dry_run(
         &self,
         name: &'static str,

@@ -10,8 +10,8 @@ use crate::body;
 use crate::model::{Answer, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
 use crate::operation::CONTAINERS;
 
-/// Returns what kind of thing an entry is. Counters are told apart by the byte after the partition: purge cursors stay when
-/// all else is removed.
+/// Returns the kind of an entry. Counters are distinguished by the byte after the partition: purge cursors stay when all
+/// other entries are removed.
 pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
     match (keyspace, key.first(), key.get(4)) {
         (Keyspace::Counter, _, Some(0x10)) => "total",
@@ -48,7 +48,7 @@ pub(crate) fn seen_row(name: &str, row: &[u8]) -> Result<SeenItem, String> {
     system("_attachments")?;
     let etag = etag.as_str().unwrap_or_default().to_owned();
     let rid: ItemRid = rid.as_str().unwrap_or_default().parse().map_err(|_| "a row has no resource id")?;
-    // The sequence stands in the etag, from its low end.
+    // The sequence is in the etag, from its low end.
     let part =
         |range: std::ops::Range<usize>| etag.get(range).and_then(|hex| u64::from_str_radix(hex, 16).ok());
     let sequence = || Some(part(1..9)? | part(10..14)? << 32 | part(15..19)? << 48);

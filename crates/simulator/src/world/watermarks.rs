@@ -1,4 +1,4 @@
-//! Watermarks say that entries are gone: a store that leaves the single removals out must not hide one that is there (T22).
+//! Checks watermarks: a store that leaves the single removals out must not hide an entry that was not removed (T22).
 
 use storage::{Direction, KeyRange, Keyspace, SLOT_BITS, Store, WATERMARK, watermark};
 
@@ -8,8 +8,8 @@ const KEYSPACES: [Keyspace; 4] = [Keyspace::Item, Keyspace::Index, Keyspace::Que
 /// A partition and a number.
 const SHORTEST: usize = 12;
 
-/// Checks a store that makes every removal: below a watermark there is nothing, and above it are numbers that were given, because a
-/// store drops tables by the number last given when they were written.
+/// Checks a store that makes every removal: it has no entry below a watermark, and every number above it was given before, because a
+/// store drops tables by the last number given when they were written.
 pub(super) fn check(store: &dyn Store) -> Result<(), String> {
     let snapshot = store.snapshot().map_err(|error| error.to_string())?;
     for entry in snapshot.scan(Keyspace::Catalog, KeyRange::prefix([WATERMARK]), Direction::Forward) {

@@ -1,5 +1,5 @@
-//! Some seeds with assertions on, and that a seed always takes the same way. The thousands, and that they reach every situation,
-//! are for the program, which is optimised.
+//! Runs some seeds with assertions on, and checks that a seed always takes the same steps. The optimised program runs thousands of
+//! seeds and checks that they reach every situation.
 
 use simulator::steady::{self, UserLoad};
 use simulator::{digest_seed, trace_seed};

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Refused by name: strings of a user's dictionary (the dictionary is not in the body) and 16-bit floats, which
-//! JSON tools on the other side do not know either. Everything is bounded: depth as for text, and growth,
+//! the clients' JSON libraries do not support either. Everything is bounded: depth as for text, and growth,
 //! because back references and arrays of empty arrays stand for more bytes than they take.
 
 mod reader;
@@ -198,7 +198,7 @@ impl Decoder<'_> {
         self.encoder.close_object(frame).map_err(|error| Error::binary(end, error.to_string()))
     }
 
-    /// An array of numbers that share one marker.
+    /// Decodes an array of numbers that share one marker.
     fn numbers(&mut self, width: Width) -> Result<()> {
         let marker = self.number_marker()?;
         let count = self.reader.uint(width)?;
@@ -224,7 +224,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// An array of arrays of numbers, all of one length and one marker.
+    /// Decodes an array of arrays of numbers, all of one length and one marker.
     fn number_arrays(&mut self, width: Width, inner_marker: u8, depth: usize) -> Result<()> {
         let start = self.reader.at();
         if depth + 1 >= limits::NESTING_DEPTH {

@@ -116,7 +116,7 @@ fn binary_text(reader: &mut Reader<'_>, width: Width) -> Result<String> {
 }
 
 /// Reads base64 text that is stored decoded: the number of groups of four, then how many of the last group are
-/// padding. The padding's complement says that the text went without it.
+/// padding. The padding's complement means that the text had no padding.
 fn base64_text(reader: &mut Reader<'_>, width: Width, alphabet: &impl base64::Engine) -> Result<String> {
     let length = reader.uint(width)? * 4;
     let padding = reader.u8()?;
@@ -154,7 +154,7 @@ fn guid_value(bytes: [u8; 16]) -> String {
     guid_text(turned.map(|byte| byte.rotate_left(4)), LOWER_HEX)
 }
 
-/// Returns two characters in a byte, by a table of sixteen.
+/// Reads text with two characters in a byte, by a table of sixteen.
 fn table_text(reader: &mut Reader<'_>, table: &[u8; 16]) -> Result<String> {
     let length = reader.uint(Width::One)?;
     let bytes = reader.bytes(length.div_ceil(2))?;
@@ -165,7 +165,7 @@ fn table_text(reader: &mut Reader<'_>, table: &[u8; 16]) -> Result<String> {
     Ok(halves.take(length).map(|half| char::from(table[usize::from(half)])).collect())
 }
 
-/// Characters of `bits` bits each, lowest bits first. Those of less than seven bits count from a base character.
+/// Reads characters of `bits` bits each, lowest bits first. Those of less than seven bits count from a base character.
 fn offset_text(reader: &mut Reader<'_>, bits: usize, width: Width) -> Result<String> {
     let length = reader.uint(width)?;
     let base = if bits < 7 { reader.u8()? } else { 0 };

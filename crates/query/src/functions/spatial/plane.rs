@@ -1,6 +1,6 @@
 //! Places on a plane: any two coordinates, straight edges, distances and areas in the unit of the coordinates.
 //!
-//! A plane has no whole that an area could be left out of, so a ring surrounds the same area whichever way it is
+//! On a plane a ring cannot stand for everything outside of it, so it surrounds the same area whichever way it is
 //! written. Two places are one if their coordinates agree to about twelve digits: what is computed, such as a crossing,
 //! is compared with what was written down.
 
@@ -27,13 +27,13 @@ impl Point {
         Point { x: self.x - other.x, y: self.y - other.y }
     }
 
-    /// Positive if `other` points to the left of this direction.
+    /// Returns a number that is positive if `other` points to the left of this direction.
     fn cross(self, other: Point) -> f64 {
         self.x * other.y - self.y * other.x
     }
 }
 
-/// Twice the area that corners surround, positive if they do so counter-clockwise.
+/// Returns twice the area that corners surround, positive if they do so counter-clockwise.
 fn doubled_area(corners: &[Point]) -> f64 {
     let [apex, rest @ ..] = corners else { return 0.0 };
     rest.windows(2).map(|pair| pair[0].minus(*apex).cross(pair[1].minus(*apex))).sum()
@@ -90,8 +90,8 @@ impl Place for Point {
         doubled_area(corners) > 0.0
     }
 
-    /// Returns a ray from the place to the right crosses a ring an odd number of times if the ring surrounds the place. A
-    /// corner on the ray belongs to what lies above it, so it is crossed once or not at all.
+    /// A ray from the place to the right crosses a ring an odd number of times if the ring surrounds the place. A corner
+    /// on the ray counts as above it, so it is crossed once or not at all.
     fn is_left_of(self, ring: &Ring<Point>) -> bool {
         let crosses = |edge: &Segment| {
             let (start, end) = (edge.start.minus(self), edge.end.minus(self));
@@ -120,7 +120,7 @@ impl Segment {
         SAME * self.start.size().max(self.end.size()).max(place.size())
     }
 
-    /// On which side of the line a place lies: 1 left, -1 right, 0 on it.
+    /// Returns on which side of the line a place lies: 1 left, -1 right, 0 on it.
     fn side(&self, place: Point) -> f64 {
         let along = self.end.minus(self.start);
         let across = along.cross(place.minus(self.start));

@@ -2,7 +2,7 @@
 //!
 //! A ring's inside is what lies to its left. On the earth an outer ring written clockwise stands for everything but the
 //! region it seems to surround, as the service documents; a hole takes away the smaller side of its ring whichever way
-//! it is written, because both ways are common. On a plane the direction says nothing.
+//! it is written, because both ways are common. On a plane the direction has no meaning.
 
 use super::surface::{Edge, Place};
 

@@ -64,14 +64,14 @@ impl<'t> Parser<'t> {
         Ok(Self { lexer, token, span, last_end: 0, depth: 0 })
     }
 
-    /// Returns a whole text that is one `SELECT`.
+    /// Parses a whole text that is one `SELECT`.
     pub(super) fn statement(mut self) -> Result<Query> {
         let tall = self.query()?;
         self.end()?;
         Ok(tall.query)
     }
 
-    /// Returns a whole text that is `FROM c WHERE ...`.
+    /// Parses a whole text that is `FROM c WHERE ...`.
     pub(super) fn condition(mut self) -> Result<(Name, Node)> {
         self.expect_keyword("FROM")?;
         let container = self.name()?;
@@ -102,7 +102,7 @@ impl<'t> Parser<'t> {
         Err(self.lexer.unexpected(self.span))
     }
 
-    /// From a start to the end of what was taken last.
+    /// Returns the span from a start to the end of the last token taken.
     fn span_from(&self, start: usize) -> Span {
         Span { start, end: self.last_end }
     }
@@ -148,7 +148,7 @@ impl<'t> Parser<'t> {
         if self.at_name() { self.any_word() } else { self.unexpected() }
     }
 
-    /// Returns a name where even a reserved word can be nothing else.
+    /// Takes a name at a position where even a reserved word can only be a name.
     fn any_word(&mut self) -> Result<Name> {
         let Token::Word(word) = self.token else { return self.unexpected() };
         let span = self.span;
@@ -156,7 +156,7 @@ impl<'t> Parser<'t> {
         Ok(Name { text: word.to_owned(), span })
     }
 
-    /// `[AS] name`, if there is one.
+    /// Parses `[AS] name`, if there is one.
     fn alias(&mut self) -> Result<Option<Name>> {
         if self.accept_keyword("AS")? || self.at_name() { self.name().map(Some) } else { Ok(None) }
     }
@@ -191,7 +191,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Returns the value that a number stands for; none if it is beyond all numbers.
+/// Returns the value of a number; `None` if it is out of range.
 fn number_value(digits: &str, negative: bool) -> Option<Value> {
     // Sign and digits are read together: the smallest integer has no positive counterpart.
     let text = if negative { format!("-{digits}") } else { digits.to_owned() };

@@ -8,7 +8,7 @@ use crate::syntax::ast::{Name, Node, NodeKind, Step, SubqueryKind};
 use crate::syntax::lexer::Token;
 
 impl Parser<'_> {
-    /// Returns an operand with its path.
+    /// Parses an operand with its path.
     pub(super) fn operand(&mut self) -> Result<Tree> {
         if self.at_symbol("(") {
             return self.parenthesized();
@@ -17,7 +17,7 @@ impl Parser<'_> {
         self.path(base)
     }
 
-    /// Everything that begins with parentheses. All those that open here are read in one go and closed one by one,
+    /// Parses everything that begins with parentheses. All those that open here are read at once and closed one by one,
     /// so that no number of them needs a stack.
     fn parenthesized(&mut self) -> Result<Tree> {
         let mut open = Vec::new();
@@ -41,7 +41,7 @@ impl Parser<'_> {
         Ok(tree)
     }
 
-    /// Returns a `SELECT` as an operand, without the parentheses around it.
+    /// Parses a `SELECT` as an operand, without the parentheses around it.
     fn subquery(&mut self, kind: SubqueryKind) -> Result<Tree> {
         let start = self.span.start;
         let TallQuery { query, height } = self.query()?;
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns a number right behind its sign; the sign is the current token.
+    /// Parses a number directly after its sign; the sign is the current token.
     pub(super) fn signed_number(&mut self, negative: bool) -> Result<Tree> {
         let start = self.span.start;
         self.advance()?;
@@ -89,7 +89,7 @@ impl Parser<'_> {
         self.path(number)
     }
 
-    /// Returns a number; its digits are the current token.
+    /// Parses a number; its digits are the current token.
     fn number(&mut self, start: usize, negative: bool) -> Result<Tree> {
         let Token::Number(digits) = self.token else { return self.unexpected() };
         let Some(value) = number_value(digits, negative) else {
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(self.leaf(NodeKind::Literal(value), start))
     }
 
-    /// Returns a literal, a call, a name, or a construct that a word introduces.
+    /// Parses a literal, a call, a name, or a construct that a word introduces.
     fn word(&mut self, word: &str) -> Result<Tree> {
         let start = self.span.start;
         let literal = match word {
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok(self.leaf(NodeKind::Name(name.text), start))
     }
 
-    /// `( SELECT ... )` after a word that says what becomes of the rows; the parenthesis is taken.
+    /// Parses `( SELECT ... )` after a word that defines the use of the rows; the parenthesis is taken.
     fn quantified(&mut self, kind: SubqueryKind, start: usize) -> Result<Tree> {
         let mut tree = self.subquery(kind)?;
         self.expect_symbol(")")?;
@@ -141,7 +141,7 @@ impl Parser<'_> {
         Ok(tree)
     }
 
-    /// Returns a call of a built-in function, or a quantifier, which looks like one until its `SELECT`.
+    /// Parses a call of a built-in function, or a quantifier, which looks like one until its `SELECT`.
     pub(super) fn call(&mut self, name: Name) -> Result<Tree> {
         let start = name.span.start;
         self.expect_symbol("(")?;
@@ -157,14 +157,14 @@ impl Parser<'_> {
         self.arguments(name, false, start)
     }
 
-    /// Returns the arguments of a call; the opening parenthesis is taken.
+    /// Parses the arguments of a call; the opening parenthesis is taken.
     fn arguments(&mut self, name: Name, udf: bool, start: usize) -> Result<Tree> {
         let (arguments, height) = if self.at_symbol(")") { (Vec::new(), 0) } else { self.list()? };
         self.expect_symbol(")")?;
         self.grow(NodeKind::Call { name, udf, arguments }, start, height)
     }
 
-    /// `e {, e}` and the height of the highest.
+    /// Parses `e {, e}`; returns the expressions and the height of the highest.
     pub(super) fn list(&mut self) -> Result<(Vec<Node>, usize)> {
         let mut nodes = Vec::new();
         let mut height = 0;
@@ -204,7 +204,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `{.name | [e]}` after an operand. The path of a path in parentheses is one path. Constant steps are taken
+    /// Parses `{.name | [e]}` after an operand. The path of a path in parentheses is one path. Constant steps are taken
     /// together; each computed one is a level, and so is what follows it.
     fn path(&mut self, base: Tree) -> Result<Tree> {
         if !self.at_symbol(".") && !self.at_symbol("[") {

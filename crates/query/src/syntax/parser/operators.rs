@@ -1,4 +1,4 @@
-//! Operators and what binds how tightly.
+//! Operators and their precedence.
 //!
 //! Loosest first: `? :`, `??`, `OR`, `AND`, `NOT`, the predicates `IN`, `BETWEEN` and `LIKE`, `|`, `^`, `&`, equality,
 //! comparison, `||`, shifts, sums, products, signs. One function climbs over all of them: it reads an operand, and
@@ -80,7 +80,7 @@ enum Infix {
 }
 
 impl Parser<'_> {
-    /// Any expression.
+    /// Parses an expression.
     pub(super) fn expression(&mut self) -> Result<Tree> {
         self.deeper(|parser| {
             let condition = parser.operators(Level::Coalesce)?;
@@ -88,13 +88,13 @@ impl Parser<'_> {
         })
     }
 
-    /// Returns the rest of an expression whose first operand is there already.
+    /// Parses the rest of an expression after its first operand.
     pub(super) fn expression_from(&mut self, operand: Tree) -> Result<Tree> {
         let condition = self.climb(operand, Level::Coalesce, None)?;
         self.conditional(condition)
     }
 
-    /// `a ? b : c` if a question mark follows, and `a` alone if not.
+    /// Parses `a ? b : c` if a question mark follows, and only `a` if not.
     fn conditional(&mut self, condition: Tree) -> Result<Tree> {
         if !self.accept_symbol("?")? {
             return Ok(condition);
@@ -111,7 +111,7 @@ impl Parser<'_> {
         self.grow(kind, condition.start, height)
     }
 
-    /// Operands and operators that bind at least as tightly as `least`.
+    /// Parses operands and operators that bind at least as tightly as `least`.
     fn operators(&mut self, least: Level) -> Result<Tree> {
         if self.at_keyword("NOT") && least <= Level::Not {
             let negation = self.unary(Unary::Not, Level::Not)?;
@@ -121,7 +121,7 @@ impl Parser<'_> {
         self.climb(operand, least, None)
     }
 
-    /// Returns an operand with whatever stands before it. `NOT` binds this tightly only where it can do nothing else, as in
+    /// Parses an operand with the operators before it. `NOT` binds this tightly only where it can do nothing else, as in
     /// `a = NOT b`.
     fn signed(&mut self) -> Result<Tree> {
         match self.token {
@@ -137,7 +137,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns an operator before its operand; the operator is the current token.
+    /// Parses an operator before its operand; the operator is the current token.
     fn unary(&mut self, operator: Unary, level: Level) -> Result<Tree> {
         let start = self.span.start;
         self.advance()?;
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Some(Infix::Operator(operator))
     }
 
-    /// Returns all the operators of one level that follow, with their right sides.
+    /// Parses all the operators of one level that follow, with their right sides.
     fn chain(&mut self, left: Tree, level: Level) -> Result<Tree> {
         // Comparisons are computed one inside the other: each is a level. All other chains are flat.
         let nests = matches!(level, Level::Equality | Level::Comparison);
@@ -209,7 +209,7 @@ impl Parser<'_> {
         self.grow(NodeKind::Chain { first, rest }, left.start, height - usize::from(nests))
     }
 
-    /// `[NOT] IN (...)`, `[NOT] BETWEEN a AND b` or `[NOT] LIKE a [ESCAPE 'b']` after an operand.
+    /// Parses `[NOT] IN (...)`, `[NOT] BETWEEN a AND b` or `[NOT] LIKE a [ESCAPE 'b']` after an operand.
     fn predicate(&mut self, value: Tree) -> Result<Tree> {
         let negated = self.accept_keyword("NOT")?;
         let (start, mut height) = (value.start, value.height);
@@ -236,7 +236,7 @@ impl Parser<'_> {
         self.grow(kind, start, height)
     }
 
-    /// Returns what stands to the right of a predicate's keyword.
+    /// Parses the operand to the right of a predicate's keyword.
     fn limb(&mut self) -> Result<Tree> {
         self.deeper(|parser| parser.operators(Level::BitOr))
     }

@@ -21,7 +21,7 @@ impl Heights {
 }
 
 impl Parser<'_> {
-    /// Returns a `SELECT` with whatever clauses follow.
+    /// Parses a `SELECT` with its clauses.
     pub(super) fn query(&mut self) -> Result<TallQuery> {
         self.deeper(Self::clauses)
     }
@@ -70,7 +70,7 @@ impl Parser<'_> {
         Ok(sources)
     }
 
-    /// `name IN collection` or `collection [[AS] name]`.
+    /// Parses `name IN collection` or `collection [[AS] name]`.
     fn source(&mut self, heights: &mut Heights) -> Result<Source> {
         if self.at_name() {
             let name = self.name()?;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         Ok(Collection::Subquery(Box::new(query)))
     }
 
-    /// `{.name | ["name"] | [3]}` after the name of a source.
+    /// Parses `{.name | ["name"] | [3]}` after the name of a source.
     fn path_from(&mut self, root: Name) -> Result<Collection> {
         let mut steps = Vec::new();
         loop {
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(self.at_keyword("RANK") && matches!(self.peek()?, Token::Word(word) if !super::is_reserved(word)))
     }
 
-    /// Returns a key of `ORDER BY RANK`: a call of a built-in function.
+    /// Parses a key of `ORDER BY RANK`: a call of a built-in function.
     fn score(&mut self) -> Result<Tree> {
         let name = self.name()?;
         if self.at_symbol("(") { self.call(name) } else { self.unexpected() }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(Some((offset, self.count(CountClause::Limit)?)))
     }
 
-    /// Returns a number of rows, or a parameter for one. The service counts rows in 32 bits without a sign.
+    /// Parses a number of rows, or a parameter for one. The service counts rows in 32 bits without a sign.
     fn count(&mut self, clause: CountClause) -> Result<Node> {
         let span = self.span;
         let kind = match self.token {
