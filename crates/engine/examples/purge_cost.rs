@@ -1,7 +1,7 @@
-//! What the purge of an item costs beside users: CPU time per item by the size of a step, while others insert.
+//! Measures the cost of purging an item beside users: CPU time per item by the size of a step, while others insert.
 //!
 //! Items are those of `bolide-bench … steady`: about 900 bytes, every path indexed. A round inserts items that are never due, removes
-//! expired ones in steps of one size, and takes off what the inserts alone cost; the CPU time is the whole process's, flushes and
+//! expired ones in steps of one size, and subtracts the cost of the inserts; the CPU time is the whole process's, flushes and
 //! compactions included. The median of three rounds is printed, for removals that a watermark stands for and for those that are made
 //! entry by entry, because an item that never expires was written before.
 //!

@@ -1,4 +1,4 @@
-//! What queries cost: CPU time of the first page of each, over items of about 1 KB in an embedded store.
+//! Measures the cost of queries: CPU time of the first page of each, over items of about 1 KB in an embedded store.
 //!
 //! `cargo run --release -p bolide-engine --example query_cost [directory [items]]`; with few items it is what `valgrind` counts the
 //! instructions of (`instructions.md` beside this file).
@@ -11,9 +11,9 @@ use document::{Document, parse_json};
 use engine::{ContainerDefinition, Engine, Operation, QueryRequest};
 use storage::{ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
 
-/// Items unless told otherwise.
+/// The default number of items.
 const ITEMS: u64 = 100_000;
-/// Writes on their way at the same time.
+/// Writes in flight at the same time.
 const WINDOW: usize = 256;
 
 const POLICY: &str = r#"{"compositeIndexes":[[{"path":"/group"},{"path":"/number","order":"descending"}]]}"#;

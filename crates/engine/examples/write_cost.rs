@@ -1,4 +1,4 @@
-//! What indexing costs a write: CPU time per insert and per replace, with no index and with every path indexed.
+//! Measures the cost of indexing a write: CPU time per insert and per replace, with no index and with every path indexed.
 //!
 //! Items have ten leaf properties besides `id` and the partition key and about 1 KB. Commits are buffered and pipelined, so
 //! that the figures show what the entries cost, not the disk's sync; the CPU time is the whole process's, flushes and
@@ -15,10 +15,10 @@ use document::{Document, parse_json};
 use engine::{Container, ContainerDefinition, Engine, Operation, Precondition};
 use storage::{ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
 
-/// Items inserted unless told otherwise; half as many are replaced.
+/// The default number of items inserted; half as many are replaced.
 const ITEMS: u64 = 60_000;
 const ROUNDS: usize = 3;
-/// Writes on their way at the same time.
+/// Writes in flight at the same time.
 const WINDOW: usize = 256;
 
 const POLICIES: [(&str, &str); 2] =

@@ -29,7 +29,7 @@ situations! {
     BadItemTtlInBatch,
     /// A write to an item in the very second in which it expires.
     WriteAtTheDeadlinesSecond,
-    /// A write to an item in the last second of its life.
+    /// A write to an item in the last second before its expiry.
     WriteInTheLastSecond,
     /// A write prepared while its item was live and run when it was expired.
     WriteBegunBeforeRunAfter,
@@ -175,7 +175,7 @@ situations! {
     ExpiryNamed,
     /// A request was refused for its rate.
     Throttled,
-    /// It came back when it was told to.
+    /// It was retried after the time in its refusal.
     WaitedAsTold,
     /// A purge for which users had left nothing.
     PurgeWithoutUnits,

@@ -1,4 +1,4 @@
-//! The generations of a partition's index, and their life cycle.
+//! The generations of a partition's index, and their states.
 //!
 //! ```text
 //!   new policy          build done            cleared

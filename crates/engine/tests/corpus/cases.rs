@@ -1,10 +1,10 @@
-//! What must hold for one input of the fuzz targets `store` and `token`. The targets and the tests that replay their corpora
+//! Checks for one input of the fuzz targets `store` and `token`. The targets and the tests that replay their corpora
 //! share this file.
 //!
 //! | target | an input is |
 //! |---|---|
 //! | `store` | damage to a store that has something of everything: six bytes each, see [`Damage`] |
-//! | `token` | which walk goes on, and the bytes of the token from which it shall |
+//! | `token` | which listing, query or feed continues, and the bytes of its token |
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -31,10 +31,10 @@ const START: Time = Time::from_seconds(1_700_000_000);
 /// Damages of one input.
 const DAMAGES_MAX: usize = 16;
 
-/// Pages after which a walk over a dozen items has no end.
+/// Pages after which a reading of a dozen items counts as endless.
 const PAGES_MAX: usize = 200;
 
-/// Walks that an input of `token` may go on with; the feeds come behind them.
+/// Queries that an input of `token` may continue; the feeds follow them.
 const QUERIES: [&str; 6] = [
     "SELECT * FROM c",
     "SELECT * FROM c WHERE c.n > 1",
@@ -46,7 +46,7 @@ const QUERIES: [&str; 6] = [
 
 type Entries = Vec<(Keyspace, Bytes, Bytes)>;
 
-/// A damaged store is opened or refused; whatever is asked of it has an answer or an error; what is repaired stays so.
+/// Checks that a damaged store is opened or refused, that every request to it has an answer or an error, and that repairs last.
 pub(crate) fn check_store(data: &[u8]) {
     let store = damaged(data);
     let Ok(report) = check(&*store, &mut |_| ()) else { return };
@@ -63,7 +63,7 @@ pub(crate) fn check_store(data: &[u8]) {
     assert_eq!(second.repaired, 0, "{:?}\n{:?}", first.after.told, second.before.told);
 }
 
-/// Token or not, a walk ends, and shows only what is there.
+/// Checks that a reading ends whatever its token is, and returns only existing items.
 pub(crate) fn check_token(data: &[u8]) {
     static SCENE: OnceLock<(Engine, Arc<Container>)> = OnceLock::new();
     let (engine, container) = SCENE.get_or_init(|| {
@@ -96,7 +96,7 @@ pub(crate) fn check_token(data: &[u8]) {
     }
 }
 
-/// A query that goes on from a token of its own, whose place is what the input says.
+/// Continues a query from a token of its own, with the position of the input.
 fn check_query_token(engine: &Engine, container: &Container, text: &str, place: &[u8]) {
     let query = query::parse(text, &[], &query::Dialect::default()).expect("a query");
     let page = |continuation| {
@@ -115,7 +115,7 @@ fn check_query_token(engine: &Engine, container: &Container, text: &str, place: 
     });
 }
 
-/// A page, unless its token was refused; a token is no reason to call the store damaged.
+/// Returns a page, unless its token was refused; a token is no reason to report a damaged store.
 fn answered<T>(page: Result<T>) -> Option<T> {
     if let Err(error @ (Error::Corrupt(_) | Error::Unavailable(_))) = &page {
         panic!("{error}");
@@ -129,7 +129,7 @@ fn check_end(mut next: impl FnMut() -> Option<()>) {
     assert!(pages < PAGES_MAX, "it has no end");
 }
 
-/// What an input does to one entry.
+/// The damage of an input to one entry.
 struct Damage {
     kind: u8,
     /// The entry, counted round.
@@ -200,7 +200,7 @@ fn filled(entries: &Entries) -> Arc<dyn Store> {
     store
 }
 
-/// Asks for everything that a store may be asked for, and does what changes it last.
+/// Makes every kind of request to a store, those that change it last.
 fn use_everything(engine: &Engine) -> Vec<Error> {
     let mut errors = Vec::new();
     let mut note = |error: Option<Error>| errors.extend(error);

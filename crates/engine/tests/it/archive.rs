@@ -1,4 +1,4 @@
-//! Archive before purge (T32): what is written, when, and what happens while it cannot be.
+//! Archive before purge (T32): which lines are written, when, and what happens while they cannot be written.
 
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn status(world: &World) -> engine::ArchiveStatus {
     world.engine.archive_status(&owner(world)).expect("figures").expect("an archive is wished for")
 }
 
-/// Whether the bytes of an expired item are still there.
+/// Returns how many expired items are not purged.
 fn backlog(world: &World) -> u64 {
     world.engine.purge_figures(&owner(world)).expect("figures").backlog.items
 }
@@ -152,7 +152,7 @@ fn t32_the_purge_waits_for_a_full_archive_says_so_and_goes_on_when_there_is_room
     assert_eq!(backlog(&world), 0);
 }
 
-/// An operator who has made room need not wait for the next try.
+/// After freeing space an operator need not wait for the next attempt.
 #[test]
 fn t32_an_operator_hurries_it() {
     let world = archived(r#","defaultTtl":10"#);
@@ -166,7 +166,7 @@ fn t32_an_operator_hurries_it() {
     assert_eq!(world.drain(), 1);
 }
 
-/// T15: an expired item in the way of a write is gone at once for every client, and has its line before its bytes are removed.
+/// T15: an expired item whose id a write takes is absent at once for every client, and has its line before its bytes are removed.
 #[test]
 fn t32_what_a_write_finds_in_its_way_is_archived_before_it_is_dropped() {
     let mut world = archived(r#","defaultTtl":10,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]}"#);
@@ -256,8 +256,7 @@ fn t32_a_drop_archives_what_is_dead_and_is_refused_while_it_cannot() {
     assert_eq!(ids(&world), ["x"], "what lived was deleted by its owner");
 }
 
-/// T31 comes before: a held container is not purged, so nothing of it is archived.
-/// A drop that comes while the background archives is not refused because of it, and writes no lines of its own.
+/// A drop while the background archives is not refused because of that, and writes no lines of its own.
 #[test]
 fn t32_a_drop_while_the_background_archives_is_not_refused() {
     let world = World::new();
@@ -306,6 +305,7 @@ fn t32_a_drop_while_documents_die_is_not_refused() {
     assert!((1..2000).contains(&lines), "some had died before, some with the drop: {lines}");
 }
 
+/// T31 takes precedence: a held container is not purged, so none of its items is archived.
 #[test]
 fn t31_nothing_of_a_held_container_is_archived() {
     let world = archived(r#","defaultTtl":10"#);
@@ -342,7 +342,7 @@ fn t34_nothing_is_archived_by_a_suspect_clock() {
     assert_eq!((world.drain(), ids(&world).len()), (1, 1));
 }
 
-/// T24 comes behind: a bound that passes while the archive is full is told as missed, also for what was moved aside.
+/// T32 takes precedence over T24: a bound that passes while the archive is full is reported as missed, also for items moved aside.
 #[test]
 fn t24_a_full_archive_makes_a_bound_be_missed_and_told() {
     let world = archived(r#","defaultTtl":10"#);
@@ -413,7 +413,7 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     world.engine.rename_collection(&other, "db", "c", true).expect("renamed");
 }
 
-/// Each of them comes already expired, while no archive is named, and stands before those that are archived and not
+/// Each of them is written already expired, while no archive is named, and precedes those that are archived and not
 /// removed yet.
 #[test]
 fn t32_documents_that_come_dead_and_in_descending_order_have_one_line_each() {
@@ -441,7 +441,7 @@ fn t32_documents_that_come_dead_and_in_descending_order_have_one_line_each() {
     }
 }
 
-/// What has failed in one directory is no reason to wait with another.
+/// A failure in one directory does not delay another.
 #[test]
 fn t32_another_directory_does_not_wait_for_one_that_is_full() {
     let world = archived(r#","defaultTtl":10"#);
@@ -454,7 +454,7 @@ fn t32_another_directory_does_not_wait_for_one_that_is_full() {
     assert_eq!(status(&world).failure, None);
 }
 
-/// A collection in the making belongs to no user: archive and deletion record begin with the name.
+/// A collection that replaces another gets the other's archive and deletion record together with its name, not before.
 #[test]
 fn t32_what_replaces_a_collection_has_its_archive_and_record_from_then_on() {
     let world = World::new();
@@ -499,7 +499,7 @@ fn t32_a_database_of_collections_goes_when_its_dead_are_archived() {
     assert_eq!(world.archive.lines("cold").len(), 1);
 }
 
-/// A transaction over several documents archives what it buries once it is written, and not before.
+/// A transaction over several documents archives the expired items that it removes when it is committed, and not before.
 #[test]
 fn t32_a_draft_moves_nothing_aside() {
     let world = World::new();

@@ -10,7 +10,7 @@ use storage::{BackupReader, ClockOptions, EmbeddedOptions, EmbeddedStore, Manual
 use crate::collections::{by, date, item};
 use crate::world::{START, World, key};
 
-/// What becomes of expiry in the restored store.
+/// Whether items expire in the restored store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expiry {
     AsItWas,

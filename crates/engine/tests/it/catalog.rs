@@ -1,4 +1,4 @@
-//! Databases, containers, offers, and that they outlive a restart.
+//! Databases, containers, offers, and that they persist over a restart.
 
 use engine::{Error, Precondition, Throughput};
 

@@ -1,4 +1,4 @@
-//! What operations cost, as callers are told.
+//! The charges that operations return.
 
 use engine::{Charge, Error, FeedStart, ItemName, Operation, Patch, Precondition, Scope};
 
@@ -20,7 +20,7 @@ impl Dice {
 
 const IDS: u64 = 6;
 
-/// Returns a body with or without a ttl of its own, of some size; unique values meet now and then.
+/// Returns a body with or without a ttl of its own, of some size; unique values sometimes conflict.
 fn draw_body(dice: &mut Dice, id: u64) -> String {
     let ttl = ["", r#","ttl":10"#, r#","ttl":-1"#, r#","ttl":25"#][dice.roll(4) as usize];
     let (a, u, fill) = (dice.roll(3), dice.roll(9), "y".repeat(dice.roll(3) as usize * 900));
@@ -50,7 +50,7 @@ fn draw_request(dice: &mut Dice) -> Vec<Operation> {
     (0..count).map(|_| draw(dice)).collect()
 }
 
-/// What each operation of a request costs, or which of them failed and why.
+/// The charge of each operation of a request, or the one that failed and its error.
 type Told = Result<Vec<Charge>, (Option<usize>, std::mem::Discriminant<Error>)>;
 
 fn told(world: &World, mut request: Vec<Operation>) -> Told {

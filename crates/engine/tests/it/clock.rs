@@ -1,4 +1,4 @@
-//! T29 and T34 as the engine sees them.
+//! T29 and T34, through the engine.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn t34_a_clock_set_back_neither_stops_nor_revives() {
     assert!(!world.is_living("a", "x"));
 }
 
-/// T13: a write whose sync failed may be replayed; until then no reader is told that its item has expired.
+/// T13: a write whose sync failed may be replayed; until then no reader sees its item expired.
 #[test]
 fn t13_t16_what_a_failed_write_keeps_alive_is_not_called_expired_before_the_restart() {
     let mut world = World::new();
@@ -43,7 +43,7 @@ fn t13_t16_what_a_failed_write_keeps_alive_is_not_called_expired_before_the_rest
     assert!(!world.is_living("a", "x"));
 }
 
-/// T34: a start that finds the wall clock months ahead hides by it, but destroys nothing until an operator decides.
+/// T34: a start that finds the wall clock months ahead hides items by its time, but destroys none until an operator decides.
 #[test]
 fn t34_a_leap_at_start_hides_but_destroys_nothing() {
     for accept in [true, false] {

@@ -1,5 +1,5 @@
-//! Random lives of a collection beside a plain model that knows no queue, no index entry, no counter and no cutoff: a list of
-//! documents, rules that are asked of each, and the law that an expired item never comes back.
+//! Random operations on a collection beside a plain model without queues, index entries, counters and cutoffs: a list of
+//! documents, rules that are evaluated on each, and the law that an expired item never becomes visible again.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl Life {
         self.world.engine.now().expect("a time").millis() as i64
     }
 
-    /// Lets expired items go: by the rules in force, at this instant.
+    /// Removes the items that have expired by the rules in force, at this instant.
     fn bury(&mut self) {
         let now = self.now_ms();
         let (rules, held) = (self.rules.clone(), self.held);
@@ -178,7 +178,7 @@ impl Life {
         self.collection().indexes().named("u_1").map(|index| index.state)
     }
 
-    /// Compares an outcome with what the unique index should have said.
+    /// Compares an outcome with the expected result of the unique index.
     fn expect_unique(&self, outcome: &Result<(), Error>, taken: bool) -> bool {
         match (outcome, self.unique_state()) {
             (Ok(()), Some(IndexState::Ready)) => assert!(!taken, "a duplicate was let in"),
@@ -207,7 +207,7 @@ impl Life {
         self.items.push(Known { id, document, written, held: false });
     }
 
-    /// Whether a write was refused because it would have removed an expired item of a held collection.
+    /// Returns whether a write was refused because it would have removed an expired item of a held collection.
     fn is_in_the_way_of_the_dead(&self, outcome: &Result<(), Error>) -> bool {
         self.held && matches!(outcome, Err(Error::Held { .. }))
     }
@@ -285,7 +285,7 @@ impl Life {
                 (id, found.map(|found| found.document.to_document()))
             })
             .collect();
-        // What the transaction rests on: where it wrote, what was there.
+        // What the transaction relies on: the previous document of each id that it wrote.
         let rests_on = |life: &Life, id: i32| {
             let item = life.items.iter().find(|item| item.id == id);
             item.map(|item| (item.document.clone(), item.written))
@@ -299,7 +299,7 @@ impl Life {
         }
         self.bury();
         let changes = wanted.iter().zip(&before).filter(|((id, _), before)| rests_on(self, *id) != **before);
-        // What was made and unmade within the transaction rests on nothing.
+        // An item that the transaction itself has created and deleted can cause no conflict.
         let must_conflict = changes.clone().any(|((_, next), before)| next.is_some() || before.is_some());
         let may_conflict = changes.count() > 0;
         match self.world.engine.commit(workspace, None).wait() {
@@ -330,7 +330,7 @@ impl Life {
         for (id, _) in wanted.iter().filter(|(_, document)| document.is_none()) {
             self.items.retain(|item| item.id != *id);
         }
-        // New ones come behind all others, in the order of their first insert in the draft, which `order` does not know;
+        // New items come after all others, in the order of their first insert in the draft, which `order` does not have;
         // the listing is compared as a set after transactions.
         for (id, document) in wanted {
             let Some(document) = document else { continue };
@@ -453,7 +453,7 @@ impl Life {
         self.bury();
     }
 
-    /// Compares all that can be seen.
+    /// Compares the whole visible state.
     fn compare(&self) {
         let collection = self.collection();
         let mut seen = self.world.all(&collection, Direction::Forward);
@@ -501,7 +501,7 @@ impl Life {
     }
 }
 
-/// Writes into a draft: a document, or that the item goes. False if it was refused or there was nothing to do.
+/// Writes a document into a draft, or deletes the item there. Returns false if it was refused or there was nothing to do.
 fn draft(
     workspace: &mut Workspace,
     collection: &Arc<Collection>,

@@ -1,4 +1,4 @@
-//! Collections of the MongoDB API: their names, their items, and who of them lives.
+//! Collections of the MongoDB API: their names, their items, and which of those are living.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl World {
         Ok(numbers[0])
     }
 
-    /// Numbers of the items that stand in an index, in its order.
+    /// Returns the numbers of the items in an index, in its order.
     pub(crate) fn hits(&self, collection: &Arc<Collection>, number: u32, direction: Direction) -> Vec<i32> {
         let reading = self.engine.reading(&[collection]).expect("a reading");
         let (mut all, mut last) = (Vec::new(), None);
@@ -358,14 +358,15 @@ fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
     assert_eq!((usage.living.items, usage.expired.items), (3, 0));
 }
 
-/// No entry is missing, and none is left over.
+/// Checks that no entry is missing, and none is left over.
 fn assert_whole(world: &World, collection: &Arc<Collection>) {
     let check = world.engine.check_collection(collection).expect("a check");
     assert_eq!(check.faults, Vec::<String>::new());
     assert_eq!(check.items as usize, world.all(collection, Direction::Forward).len());
 }
 
-/// An entry on `_id` does not say whether its item lives. A reader that wants the items gets them with the entries: each is loaded once.
+/// An entry on `_id` does not show whether its item is living. A reader that needs the items gets them with the entries: each is loaded
+/// once.
 #[test]
 fn a_scan_along_id_loads_each_item_once() {
     let world = World::new();
@@ -441,7 +442,7 @@ fn a_transaction_sees_its_own_writes_and_commits_all_of_them() {
         move |_: Option<&Found>, _| Ok(decision.into())
     };
     let id = |id: i32| Target::Id(Value::Int32(id));
-    // The two items change their keys with each other.
+    // The two items exchange their keys.
     workspace.modify(&first, &id(1), replace(&item(1).with("u", 3))).expect("free");
     assert!(matches!(
         workspace.modify(&first, &id(1), replace(&item(1).with("u", 2))),
@@ -545,12 +546,12 @@ fn t16_a_transaction_conflicts_if_what_it_was_shown_dies_before_it_commits() {
     assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
     commit(only_reads).expect("nothing was written");
     commit(shown(4, true)).expect("it lives");
-    // A write that keeps what it meets has been shown it, too.
+    // A write that keeps the item that it finds has read it, too.
     let mut keeps = world.engine.begin().expect("begins");
     let target = Target::Id(Value::Int32(4));
     keeps.modify(&read, &target, |_, _| Ok(Decision::Keep.into())).expect("there");
     keeps.insert(&other, raw(&item(50))).expect("free");
-    // A rule that comes, whomever it kills.
+    // A new rule is a conflict, whether or not it expires the item.
     let immortal = shown(5, true);
     let spec = IndexSpec::parse(by("_ts").with("expireAfterSeconds", 20_000).view()).expect("valid");
     world.engine.change_index(&read, ttl, spec).expect("a change");
@@ -700,7 +701,7 @@ fn collections_and_indexes_of_older_stores_keep_the_order_of_their_keys() {
     }
 }
 
-/// `skies` is `ski` to the rules of older stores, and `sky` to those of today.
+/// `skies` becomes `ski` by the rules of older stores, and `sky` by the present ones.
 #[test]
 fn text_indexes_of_older_stores_keep_their_terms() {
     let mut world = World::new();

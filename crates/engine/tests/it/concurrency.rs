@@ -1,5 +1,5 @@
-//! What only real threads and a real store can get wrong: transactions that have run but are not committed yet while others
-//! look, and time that passes meanwhile.
+//! Races that only real threads and a real store show: transactions that have run but are not committed yet while others
+//! read, and time that passes meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -34,8 +34,8 @@ fn upsert(id: u32, ttl: u32) -> Operation {
     Operation::Upsert { body, precondition: Precondition::None }
 }
 
-/// T22, T13: the purge cursor passes no entry of a write that was timed before the purge looked and committed after, and
-/// nothing that expired comes back when TTL is switched off.
+/// T22, T13: the purge cursor passes no entry of a write that got its time before the purge searched and committed after, and
+/// no expired item becomes visible again when TTL is switched off.
 #[test]
 fn t22_the_purge_leaves_nothing_behind_while_writers_and_clock_run() {
     const WRITERS: u32 = 4;
@@ -71,7 +71,7 @@ fn t22_the_purge_leaves_nothing_behind_while_writers_and_clock_run() {
     assert_eq!(engine.usage(&container).expect("figures").living.items, 0, "expired is final");
 }
 
-/// T19: a write rings before its commit; the purge must see it all the same and not sleep past it.
+/// T19: a write wakes the purge before its commit; the purge must see it all the same and not sleep past it.
 #[test]
 fn t19_a_death_set_before_its_commit_is_not_slept_past() {
     let Machine { engine, clock, _directory } = machine(r#","defaultTtl":-1"#);
@@ -111,7 +111,7 @@ fn count(found: Option<&Found>, fresh: Document) -> Decision {
 }
 
 /// T15, T13: writers hammer one `_id` and one unique key of a collection around the instants at which their items expire. Each
-/// write that is told as done was alone there; none is lost, none revives another.
+/// acknowledged write was the only one there; none is lost, and none makes an expired item visible again.
 #[test]
 fn t15_one_id_and_one_unique_key_have_one_living_holder_around_the_deadline() {
     const WRITERS: i32 = 4;
@@ -133,8 +133,8 @@ fn t15_one_id_and_one_unique_key_have_one_living_holder_around_the_deadline() {
             let (collection, running, inserted, replaced) = (&collection, &running, &inserted, &replaced);
             scope.spawn(move || {
                 let seen_all = || [inserted, replaced].iter().all(|count| count.load(Ordering::Relaxed) > 10);
-                // Half of them want the id, the others the key. Those of the id go on until both answers were met: once they
-                // are alone, nothing but time stands in their way.
+                // Half of them want the id, the others the key. Those of the id continue until both answers occurred: once they
+                // are alone, they only need time to pass.
                 let wants_id = writer % 2 == 0;
                 for n in (0..).take_while(|n| *n < WRITES || wants_id && !seen_all()) {
                     let id = if wants_id { 0 } else { 1 + n + writer * WRITES };

@@ -1,4 +1,4 @@
-//! What a saved continuation token may be used with: the order that it stands in, or the very same query; nothing else.
+//! The queries with which a saved continuation token may be used: the same order, or exactly the same query; no others.
 
 use document::EffectiveRange;
 use engine::{Error, Precondition, QueryPage, QueryRequest, Scope};
@@ -38,7 +38,7 @@ fn texts(page: &QueryPage) -> Vec<String> {
     page.rows.iter().map(|row| String::from_utf8(row.clone()).expect("JSON is text")).collect()
 }
 
-/// All rows, each page asked in the next of several forms.
+/// Returns all rows, each page requested by the next of several forms of the query.
 fn in_turn(world: &World, forms: &[String]) -> Vec<String> {
     let (mut rows, mut token) = (Vec::new(), None);
     for form in forms.iter().cycle() {
@@ -86,7 +86,7 @@ fn an_order_goes_on_whatever_filter_and_layout_the_next_page_has() {
     }
 }
 
-/// What a client sends that merges ranges: behind the value that it has got to, with the token of the page before.
+/// A client that merges ranges sends this: a filter after the value that it has reached, with the token of the page before.
 #[test]
 fn a_filter_behind_the_position_loses_and_repeats_nothing() {
     for policy in POLICIES {
@@ -110,7 +110,7 @@ fn a_filter_behind_the_position_loses_and_repeats_nothing() {
     }
 }
 
-/// A place among the rows of one item is a place among all of them: another filter must not move it.
+/// A position among the rows of one item counts all of them: another filter must not move it.
 #[test]
 fn rows_of_one_item_are_counted_whatever_the_filter_leaves_of_them() {
     for policy in POLICIES {
@@ -213,12 +213,12 @@ fn a_token_is_of_one_container_and_one_part_of_it() {
             }
         }
         assert!(given >= 4, "{given} tokens of {query}");
-        // The whole by its range is the whole.
+        // The whole range is the same as the whole container.
         let whole = Scope { key: None, range: Some(EffectiveRange::all()) };
         let token = ask(&world, &Scope::default(), query, None).expect("a page").continuation;
         assert!(ask(&world, &whole, query, token.clone()).is_ok(), "{query}");
     }
-    // A container that is made again under its name is another one.
+    // A container that is created again under its name is another one.
     let query = "SELECT * FROM c ORDER BY c.n";
     let token = ask(&world, &Scope::default(), query, None).expect("a page").continuation;
     world.engine.delete_container(&world.current(), &Precondition::None).expect("deleted");

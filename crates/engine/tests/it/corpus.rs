@@ -1,4 +1,4 @@
-//! Every input that the fuzz targets found worth keeping, and every one that once broke something, tried again.
+//! Replays the fuzz corpora: inputs with distinct coverage, and inputs that once failed.
 //!
 //! The targets are in `/fuzz`.
 

@@ -1,4 +1,4 @@
-//! Other countings than from the last write (T33), rule by rule.
+//! TTL modes other than "since the last write" (T33), rule by rule.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn path(text: &str) -> Option<Path> {
     Path::parse(text).ok()
 }
 
-/// A write that keeps the countdown.
+/// Runs a write that keeps the countdown.
 fn keep(world: &World, operation: Operation) -> Result<Outcome, Error> {
     world.engine.write_with(&world.current(), Some(key("a")), operation, Countdown::Keep).wait()
 }
@@ -33,7 +33,7 @@ fn replace(text: &str) -> Operation {
     Operation::Replace { name, body, precondition: Precondition::None }
 }
 
-/// Reads as a front end does: what the read has to restart is restarted.
+/// Reads as a front end does, and restarts the countdown that the read has to restart.
 pub(crate) fn read(world: &World, id: &str) -> Result<Outcome, Error> {
     let name = ItemName::Id(id.into());
     let outcome = world.engine.read(&world.current(), &key("a"), &name, &Precondition::None)?;
@@ -47,7 +47,7 @@ fn seconds_left(world: &World) -> Option<u64> {
     read(world, "x").expect("it lives").seconds_left
 }
 
-/// The item expires at that second.
+/// Checks that the item expires at that second.
 pub(crate) fn assert_dies(world: &World, at: u64, what: &str) {
     world.pass(at - 1 - world.engine.now().expect("a time").seconds());
     assert!(world.is_living("a", "x"), "{what}");
@@ -86,7 +86,7 @@ fn t33_a_base_property_applies_to_what_is_written_from_then_on() {
     assert!(refused.expect_err("a wish").to_string().contains("part of its definition"));
 }
 
-/// A header knows the second of the write alone. Evidence names the instant at which an item expired, and no earlier one.
+/// A header has only the second of the write. Evidence has the instant at which an item expired, and no earlier one.
 #[test]
 fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
     for (archived, recorded) in [(true, false), (false, true), (true, true)] {

@@ -1,4 +1,4 @@
-//! The deletion record: what it tells, and that it cannot be changed unnoticed.
+//! The deletion record: its lines, and that it cannot be changed unnoticed.
 
 use document::PartitionKey;
 use engine::{
@@ -35,7 +35,7 @@ fn event(line: &str) -> &str {
     event.rsplit_once(r#","hash":"#).expect("a hash").0
 }
 
-/// Lines with their ends, gone through.
+/// Verifies lines, each with its end.
 fn verify(lines: &[String], head: Option<&str>, count: Option<u64>) -> Result<String, Tampering> {
     let mut verifier = Verifier::default();
     for line in lines {
@@ -103,7 +103,7 @@ fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
     let item = ItemAddress::Id(PartitionKey::from_header(r#"["a"]"#).expect("a key"), "held".to_owned());
     world.engine.hold_item(&owner(&world), &item, "a case").expect("held");
     world.pass(6);
-    // The other one is expired and not purged: the change leaves a cutoff, in which the held one would lie.
+    // The other one is expired and not purged: the change leaves a cutoff that would cover the held one.
     world.set_default(Some(2));
     world.engine.lift_item(&owner(&world), &item).expect("lifted");
     let log = log_of(&world, &owner(&world));
@@ -245,7 +245,7 @@ fn a_collection_has_its_record_through_indexes_holds_and_another_name() {
     assert_eq!(verify(&lines, Some(&log.head), Some(log.count)), Ok(log.head.clone()));
 }
 
-/// Two containers with the same life, so that only names and numbers differ.
+/// Returns the logs of two containers with the same operations, so that only names and numbers differ.
 fn two_logs() -> (Vec<String>, Vec<String>, String) {
     let world = World::new();
     let mut all = Vec::new();
@@ -267,7 +267,7 @@ fn two_logs() -> (Vec<String>, Vec<String>, String) {
     (lines_of(&world, &logs[0]), lines_of(&world, &logs[1]), logs[0].head.clone())
 }
 
-/// Lines whose hashes are made to fit again from one on, as a forger would who can write the whole file.
+/// Returns lines with recomputed hashes from one line on, as forged by an attacker who can write the whole file.
 fn rehashed(mut lines: Vec<String>, from: usize) -> Vec<String> {
     use sha2::{Digest, Sha256};
     let hash_of = |line: &str| line.rsplit_once(r#","hash":""#).expect("a hash").1[..64].to_owned();
@@ -289,7 +289,7 @@ fn log_number(line: &str) -> u64 {
     line.strip_prefix("{\"log\":").and_then(|rest| rest.split(',').next()?.parse().ok()).expect("a log")
 }
 
-/// A kind of tampering: its name, what is done, and what is said of it.
+/// A kind of tampering: its name, the change, and the expected finding.
 type Tamper<'a> = (&'a str, Box<dyn Fn(&mut Vec<String>) + 'a>, Tampering);
 
 #[test]
@@ -347,7 +347,7 @@ fn ten_kinds_of_tampering_are_detected() {
     }
 }
 
-/// A forger who recomputes all hashes from some line on is found by the head alone.
+/// Only the head reveals a forgery that recomputes all hashes from some line on.
 #[test]
 fn a_forged_end_needs_the_head_to_be_detected() {
     let (lines, _, head) = two_logs();
@@ -366,7 +366,7 @@ fn a_forged_end_needs_the_head_to_be_detected() {
     assert_eq!(verify(&[], None, None), Err(Tampering::Empty));
 }
 
-/// A head that was noted is good for ever: the log may become longer, and not be changed before it.
+/// A noted head stays valid: the log may become longer, but not change before it.
 #[test]
 fn a_head_that_was_noted_earlier_is_checked_where_it_was() {
     let (lines, _, _) = two_logs();
@@ -395,7 +395,7 @@ fn a_head_that_was_noted_earlier_is_checked_where_it_was() {
     assert_eq!(check(&lines, Some(&noted), Some(9)), Err(Tampering::Count { found: 8, expected: 9 }));
 }
 
-/// Every single byte counts: no change of one goes unnoticed, wherever it is.
+/// Every change of a single byte is detected, wherever it is.
 #[test]
 fn no_byte_can_be_changed() {
     let (lines, _, head) = two_logs();

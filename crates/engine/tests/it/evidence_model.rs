@@ -1,6 +1,6 @@
 //! Random operations with failures of the archive and crashes of the store, against a plain model: every expired item has its line
 //! (T32) and exactly one entry in the deletion record, with the instant of its expiry, and no living item has either. In
-//! every other life reads restart countdowns (T33): what they keep alive is not told of, and then of the true instant.
+//! every other run reads restart countdowns (T33): items that they keep living have no evidence, and later that of the true instant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ impl Life {
         self.world.engine.owner(Api::NoSql, "db", "c").expect("made at the start")
     }
 
-    /// When an item expires, unless something happens.
+    /// Returns when an item expires by the present rules.
     fn deadline(&self, version: &Version) -> Option<i64> {
         match (self.default_ttl, version.ttl) {
             _ if self.held => None,
@@ -91,7 +91,7 @@ impl Life {
         }
     }
 
-    /// A change of rules has expired every item that is overdue.
+    /// Expires every item that is overdue after a change of rules.
     fn reap_by_change(&mut self) {
         let now = self.world.engine.now().expect("a running clock").millis();
         self.reap(Some(now.cast_signed()));
@@ -185,7 +185,7 @@ impl Life {
         self.check();
     }
 
-    /// No line is of one that lives, or that a client has deleted.
+    /// Checks that no line is of a living item, or of one that a client has deleted.
     fn check(&mut self) {
         let lines = self.world.archive.lines("cold");
         for line in &lines[self.seen..] {
@@ -197,7 +197,7 @@ impl Life {
         assert_eq!(living, self.living.len() as u64);
     }
 
-    /// In the end every expired item has a line and one entry.
+    /// Checks at the end that every expired item has a line and one entry.
     fn end(&mut self) {
         if self.held {
             self.turn_hold();
@@ -220,7 +220,7 @@ impl Life {
         assert_eq!(entries, died);
     }
 
-    /// All that the record tells, which must be in order.
+    /// Returns the entries of the record, which must be valid.
     fn entries(&self, log: &DeletionLog) -> Vec<Told> {
         let (mut verifier, mut entries) = (Verifier::default(), Vec::new());
         while verifier.count() < log.count {

@@ -5,7 +5,7 @@ use engine::{Api, Error, ExportPage, Exported, Owner, Precondition, Throughput};
 use crate::collections::{item, raw};
 use crate::world::{World, definition};
 
-/// Returns the next page: ids, and where to go on.
+/// Returns the next page: ids, and the token to continue from.
 fn page(
     world: &World,
     owner: &Owner,
@@ -17,7 +17,7 @@ fn page(
     (items.iter().map(|item| item.id().to_owned()).collect(), next)
 }
 
-/// Returns all pages from a place on.
+/// Returns all pages from a token on.
 fn rest(world: &World, owner: &Owner, mut after: Option<String>, max_bytes: usize) -> Vec<String> {
     let mut all = Vec::new();
     loop {

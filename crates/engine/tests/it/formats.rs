@@ -1,6 +1,6 @@
-//! Data directories that servers of every format have written: they open for ever.
+//! Data directories that servers of every format have written: every later version must open them.
 //!
-//! `tests/formats/N.tar.gz` was made by a server of format N, stopped in order. Each has the same content:
+//! `tests/formats/N.tar.gz` was made by a server of format N, stopped cleanly. Each has the same content:
 //!
 //! | where | what |
 //! |---|---|

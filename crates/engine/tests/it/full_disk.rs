@@ -1,4 +1,5 @@
-//! A disk without room for what makes the store larger: what makes room is written all the same, and nothing is half told.
+//! A disk without free space for writes that make the store larger: writes that free space still run, and no request is left half done
+//! without an error.
 
 use bson::Value;
 use engine::limits::INSERT_CHUNK_ITEMS;
@@ -8,7 +9,7 @@ use crate::collections::{by, item, raw};
 use crate::holds::{address, owner};
 use crate::world::{World, definition};
 
-/// T19: on a full disk the purge is what makes room, and so are users who delete or let something expire.
+/// T19: on a full disk the purge frees space, and so do users by deleting items or letting them expire.
 #[test]
 fn t19_without_room_the_dead_are_purged_and_nothing_is_added() {
     let world = World::new();
@@ -36,7 +37,7 @@ fn t19_without_room_the_dead_are_purged_and_nothing_is_added() {
     world.create("a", r#""id":"new""#).expect("created");
 }
 
-/// T19: an index that waits for room to be built in does not keep the purge waiting with it.
+/// T19: an index build that waits for free space does not make the purge wait.
 #[test]
 fn t19_the_purge_does_not_wait_for_room_with_an_index_build() {
     let world = World::new();
@@ -60,7 +61,7 @@ fn t19_the_purge_does_not_wait_for_room_with_an_index_build() {
     assert_eq!(world.ids("SELECT * FROM c WHERE c.n = 7"), ["new"]);
 }
 
-/// T24: without room for a scrub the bytes stay, and the missed bound is reported.
+/// T24: without free space for a scrub the bytes stay, and the missed bound is reported.
 #[test]
 fn t24_a_promise_that_is_missed_for_want_of_room_is_told() {
     let world = World::new();
@@ -79,7 +80,7 @@ fn t24_a_promise_that_is_missed_for_want_of_room_is_told() {
     assert_eq!(world.engine.retention_step().expect("a look").scrubbed, Some(Scrubbed::Done));
 }
 
-/// T31: what must not be taken can be said, and unsaid, on a full disk, where the purge goes on.
+/// T31: a hold can be placed, and lifted, on a full disk, where the purge continues.
 #[test]
 fn t31_holds_are_placed_and_lifted_without_room() {
     let world = World::new();
@@ -100,21 +101,21 @@ fn t31_holds_are_placed_and_lifted_without_room() {
     assert!(world.is_living("a", "x"));
 }
 
-/// An insert goes in pieces. One that finds no room is told, whatever becomes of those behind it.
+/// An insert runs in pieces. A piece that finds no free space is reported, whatever the result of the later ones.
 #[test]
 fn an_insert_of_many_tells_that_there_was_no_room_for_some() {
     let world = World::new();
     let collection = world.collection("c");
     world.put(&collection, &item(0)).expect("inserted");
     world.set_disk_short(true);
-    // The last piece has only what is there already, and so needs no room.
+    // The last piece has only existing documents, and so needs no space.
     let documents = (1..=INSERT_CHUNK_ITEMS as i32).chain([0]).map(|id| raw(&item(id)));
     let told = world.engine.insert(&collection, documents.collect(), false, None).wait();
     assert!(matches!(told, Err(Error::NoRoom(_))), "{told:?}");
     assert!(world.get(&collection, 1).is_none());
 }
 
-/// T27: an index that cannot be built is not there later on, when its rule would kill.
+/// T27: an index that cannot be built does not exist later on, when its rule would expire documents.
 #[test]
 fn t27_an_index_over_items_is_refused_without_room() {
     let world = World::new();

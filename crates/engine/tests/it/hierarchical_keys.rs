@@ -206,7 +206,7 @@ fn every_write_keeps_the_key_as_it_is() {
             .into_iter()
             .enumerate()
             {
-                // The body alone tells the key of an upsert.
+                // The key of an upsert follows from the body.
                 let given = (step > 0).then_some(own);
                 assert_eq!(
                     keyed.run(given, operation).expect("written").effect,
@@ -261,7 +261,7 @@ fn a_batch_and_a_partition_delete_reach_one_key_alone() {
     }
 }
 
-/// T14, T15, T28: items without levels expire, are purged and are told of as any other.
+/// T14, T15, T28: items without levels expire, are purged and are in the feed as any other.
 #[test]
 fn t28_items_without_levels_expire_and_leave_nothing_behind() {
     let more = r#","defaultTtl":10,"changeFeedPolicy":{"retentionDuration":10}"#;
@@ -294,7 +294,7 @@ fn t28_items_without_levels_expire_and_leave_nothing_behind() {
     }
 }
 
-/// What Entity Framework makes of every entity: one path of kind `MultiHash`, which no item has.
+/// Entity Framework's definition for every entity: one path of kind `MultiHash`, which no item has.
 #[test]
 fn a_hierarchical_key_of_one_level_may_be_missing_in_every_item() {
     for throughput in [400, 50_000] {

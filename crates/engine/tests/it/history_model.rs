@@ -1,7 +1,7 @@
-//! Random lives and a reader of the feed of all versions, beside a model that knows no positions, queues, cutoffs or purge: it
-//! has a list of items, the rules in force, and writes down what happens as it happens (T28).
+//! Random operations and a reader of the feed of all versions, beside a model without positions, queues, cutoffs and purge: it
+//! has a list of items, the rules in force, and records each event as it happens (T28).
 //!
-//! Every life is led twice, with the purge running at random and without it: both must give the same pages to the byte.
+//! Every run is made twice, with the purge running at random and without it: both must give the same pages to the byte.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Known {
     }
 }
 
-/// An event as both sides tell it: when, what, to which id, from which version to which.
+/// An event in the form that both sides are compared in: when, what, to which id, from which version to which.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Told {
     time_ms: i64,
@@ -114,7 +114,7 @@ fn told(event: &Event<Found>) -> Told {
     }
 }
 
-/// Someone who follows the feed.
+/// A reader of the feed.
 struct Reader {
     position: Position,
     seen: Vec<Told>,
@@ -134,7 +134,7 @@ struct Life {
     rules: Rules,
     events: Vec<Told>,
     minutes: Option<u32>,
-    /// What happened before is not told any more, because the retention was changed.
+    /// Earlier events are not returned any more, because the retention was changed.
     floor_ms: i64,
     reader: Reader,
     /// How often a reader came too late, a page had events, a crash kept or lost a write.
@@ -370,7 +370,7 @@ impl Life {
         }
     }
 
-    /// The machine fails while something is written, and starts again.
+    /// Crashes the machine during a write, and starts it again.
     fn crash(&mut self) {
         let mode = self.rng.choice([CrashMode::BeforeCommit, CrashMode::AfterCommit]).expect("one of two");
         if self.rng.bool() || self.rules.held {
@@ -405,7 +405,7 @@ impl Life {
     }
 
     /// Restarts both worlds. The clock has continued meanwhile, further than any time that was promised before; the model
-    /// is told later.
+    /// gets that time later.
     fn restart(&mut self) {
         for world in &mut self.worlds {
             world.clock.advance(std::time::Duration::from_millis(RESTART_MS));

@@ -44,7 +44,7 @@ impl Life {
         self.world.engine.now().expect("a time").seconds()
     }
 
-    /// Lets expired items go, by the rules in force at this instant.
+    /// Removes the items that have expired by the rules in force at this instant.
     fn bury(&mut self) {
         let (now, default_ttl, held) = (self.now(), self.default_ttl, self.held);
         self.items.retain(|_, item| {

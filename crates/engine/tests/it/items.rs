@@ -1,4 +1,4 @@
-//! Limits of operations on items, alone and in batches. What they do is told by the scripts.
+//! Limits of operations on items, alone and in batches. The scripts test what the operations do.
 
 use engine::{Error, Operation};
 

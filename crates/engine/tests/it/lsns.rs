@@ -157,7 +157,7 @@ fn a_container_that_is_made_again_is_not_behind_its_predecessor() {
     assert!(lsn(&world) > shown, "a token of the old one is not of the future");
 }
 
-/// Clients take for the lag of a reader: LSN of the range less that of the first change that is pending, plus one.
+/// Clients compute the lag of a reader as the LSN of the range less that of the first pending change, plus one.
 #[test]
 fn the_lag_of_a_reader_is_the_commits_of_its_range() {
     let world = World::new();

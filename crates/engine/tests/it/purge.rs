@@ -1,4 +1,4 @@
-//! The purge: T19, T22, T12's end, dropped containers, and that no answer tells whether it has run.
+//! The purge: T19, T22, T12's end, dropped containers, and that no answer shows whether it has run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use engine::{Owner, Precondition};
 
 use crate::world::World;
 
-/// T23: an operator who asks for a purge now and is told that nothing is due finds nothing, though the background sweeps as well.
+/// T23: when a purge on demand reports that nothing is due, no expired item is left, although the background sweeps as well.
 #[test]
 fn t23_a_purge_on_demand_does_not_end_before_the_backgrounds_sweep() {
     let world = World::new();
@@ -65,7 +65,7 @@ fn t20_a_huge_container_does_not_starve_a_thousand_small_ones() {
     assert_eq!(backlog(&huge), 0);
 }
 
-/// The alarm rings only for what is due before the purge would wake by itself.
+/// The alarm wakes the loop only for items that are due before the purge would wake by itself.
 #[test]
 fn the_alarm_rings_for_earlier_deaths_only() {
     use std::sync::Arc;
@@ -87,7 +87,7 @@ fn the_alarm_rings_for_earlier_deaths_only() {
     assert_eq!(rings.load(Ordering::Relaxed), before + 1);
 }
 
-/// A paused purge has nothing to do, so writes do not wake the loop around it, whether or not something waits.
+/// A paused purge has nothing to do, so writes do not wake the loop around it, whether or not there is a backlog.
 #[test]
 fn t23_a_paused_purge_is_not_woken_by_writes() {
     use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a query looks at: answers from the index alone, orders from the index, and what a mass expiry leaves of both.
+//! The entries and items that a query reads: answers from the index alone, orders from the index, and both after a mass expiry.
 
 use engine::{Error, QueryRequest, ResumeFilter, Scope};
 
@@ -118,8 +118,8 @@ fn a_composite_index_serves_an_order_and_what_comes_before_it() {
     }
 }
 
-/// A composite index tells no array, object or long text from another: a page that ends among them comes by all of them
-/// again.
+/// A composite index does not distinguish arrays, objects and long texts: after a page that ends among them, the next one
+/// reads all of them again.
 #[test]
 fn pages_of_a_composite_order_end_among_arrays_objects_and_long_texts() {
     let world = World::new();
@@ -153,7 +153,7 @@ fn the_report_names_what_was_used_and_what_would_help() {
     assert_eq!(page.metrics.output_items, 1);
 }
 
-/// Every kind of position outlives a restart.
+/// Every kind of position stays valid over a restart.
 #[test]
 fn a_token_outlives_a_restart() {
     for query in [
@@ -176,7 +176,7 @@ fn a_token_outlives_a_restart() {
     }
 }
 
-/// Sort keys that are far too long for a token are known again by their items.
+/// Sort keys that are far too long for a token are read from their items again.
 #[test]
 fn pages_end_at_values_of_any_length() {
     let world = World::new();
@@ -214,7 +214,7 @@ fn a_token_of_another_query_is_refused() {
     }
 }
 
-/// T16: derived values stand, but what expired between two pages is not sent.
+/// T16: computed values stay, but items that expired between two pages are not returned.
 #[test]
 fn t16_what_dies_between_two_pages_is_not_sent() {
     for query in
@@ -233,7 +233,7 @@ fn t16_what_dies_between_two_pages_is_not_sent() {
     }
 }
 
-/// A client may begin an ordered query at a row that it knows.
+/// A client may begin an ordered query at a row that it has.
 #[test]
 fn a_resume_filter_begins_at_or_behind_a_row() {
     let world = crowd("{}");
@@ -279,7 +279,7 @@ fn a_partition_key_beside_the_query_narrows_it() {
     assert_eq!(page.rows, [b"4".to_vec(), b"10".to_vec()]);
 }
 
-/// A count that is told a partition key costs no more than the items of that key, however many others its filter admits.
+/// A count within a partition key costs no more than the items of that key, however many others its filter admits.
 #[test]
 fn a_count_within_a_partition_key_does_not_walk_through_the_container() {
     let world = crowd("{}");
@@ -293,7 +293,7 @@ fn a_count_within_a_partition_key_does_not_walk_through_the_container() {
     assert!(looked_at <= 60, "20 items of the key, and {looked_at} entries and items were looked at");
 }
 
-/// T14: items that lie side by side are read by a scan, which passes over others and over the expired.
+/// T14: adjacent items are read by a scan, which skips other and expired items.
 #[test]
 fn t14_items_that_lie_side_by_side_are_read_as_those_that_lie_apart() {
     // Side by side, a few apart, far apart, and in bunches.

@@ -1,4 +1,4 @@
-//! Countdowns that reads restart (T33, *sliding*), beside everything else that has to know when an item expires.
+//! Countdowns that reads restart (T33, *sliding*), beside all other code that depends on when an item expires.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn t33_ten_thousand_readers_keep_an_item_alive_with_bounded_writes() {
     assert_dies(&world, START + SECONDS + 5, "since the last read");
 }
 
-/// No reader is promised what a crash could take back.
+/// No reader is promised a renewal that a crash could undo.
 #[test]
 fn t33_who_reads_before_a_touch_is_known_to_be_durable_waits_for_it_too() {
     let world = sliding(r#","defaultTtl":5"#);
@@ -78,7 +78,7 @@ fn t33_who_reads_before_a_touch_is_known_to_be_durable_waits_for_it_too() {
     assert!(world.engine.renew(&renewal).is_none(), "now it is");
 }
 
-/// Items that are read together are touched together.
+/// Items that are read together are renewed together.
 #[test]
 fn t33_a_page_restarts_all_its_countdowns_in_few_transactions() {
     let world = sliding(r#","defaultTtl":10"#);
@@ -98,8 +98,8 @@ fn t33_a_page_restarts_all_its_countdowns_in_few_transactions() {
     assert_eq!(world.counts(), (0, 600));
 }
 
-/// T34: a time that was rejected moves no countdown, whichever way an item is read after it; what was written at that time
-/// keeps its `_ts`, and counts from there.
+/// T34: a time that was rejected moves no countdown, however an item is read after it; an item written at that time keeps
+/// its `_ts`, and its countdown starts there.
 #[test]
 fn t33_t34_a_read_gives_way_to_the_next_if_its_time_is_rejected() {
     const DAY: u64 = 24 * 3600;
@@ -148,8 +148,8 @@ fn t13_t33_a_touch_that_comes_too_late_revives_nobody() {
     assert_dies(&world, START + 10, "nobody has read the new one");
 }
 
-/// T32, and the deletion record: neither tells of an item that a read has kept alive, and both tell the true instant in the end,
-/// whether the purge removes it or a write that finds it in its way.
+/// T32, and the deletion record: neither has an item that a read has kept living, and both have the true instant in the end,
+/// whether the purge removes the item or a write that takes its id.
 #[test]
 fn t32_t33_evidence_tells_when_a_slid_item_died() {
     for by_write in [false, true] {

@@ -1,4 +1,4 @@
-//! Provisioned throughput, enforced: who is refused, for how long, and whom it concerns.
+//! Enforced throughput: which requests are refused, for how long, and in which containers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
 use crate::world::{START, body, definition, key};
 
-/// An engine that enforces, and the clock that its seconds are of.
+/// An engine that enforces throughput, and the clock of its seconds.
 struct Enforced {
     engine: Engine,
     clock: Arc<ManualClock>,
@@ -52,7 +52,7 @@ impl Enforced {
         Ok(self.engine.write(container, Some(key("p")), operation).wait()?.charge)
     }
 
-    /// Creates items until one is refused: how many, and how long it should wait.
+    /// Creates items until one is refused; returns how many were created, and how long the refused one should wait.
     fn exhaust(&self, container: &Arc<Container>, from: usize) -> (usize, u64) {
         for id in from.. {
             match self.create(container, id) {

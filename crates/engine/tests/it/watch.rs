@@ -1,4 +1,4 @@
-//! Watches over collections: what is told of those that come and go (T28, decision 0014).
+//! Watches over collections: the events of collections that are created and dropped (T28, decision 0014).
 
 use bson::{Document, RawDocument};
 use engine::{CollectionDefinition, Error, EventKind, Position, Watch, WatchEvent, Watched};
@@ -9,7 +9,7 @@ fn database() -> Watch {
     Watch::Database("db".into())
 }
 
-/// What a watch tells behind a position.
+/// Returns the events of a watch after a position.
 fn told(world: &World, watch: &Watch, after: Position) -> Result<Vec<String>, Error> {
     let barrier = world.engine.barrier().expect("a barrier");
     let page = world.engine.watch_page(watch, &barrier, after, 100)?;

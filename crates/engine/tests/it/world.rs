@@ -1,4 +1,4 @@
-//! A fresh engine with one database, a clock that only the test moves, and short ways to say things.
+//! A new engine with one database, a clock that only the test moves, and helpers for short tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl World {
         World::of_partitions(1)
     }
 
-    /// Returns a world whose new containers have so many physical partitions.
+    /// Creates a world whose new containers have this many physical partitions.
     pub(crate) fn of_partitions(partitions: u32) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let (disk, archive) = (MemoryDisk::new(), Arc::new(MemoryArchive::default()));
@@ -40,23 +40,23 @@ impl World {
 
     /// Reopens the store, as after a crash.
     pub(crate) fn restart(&mut self) {
-        // The old engine must let go of the disk first.
+        // The old engine must release the disk first.
         self.engine = open(&MemoryDisk::new(), &self.clock, &self.archive);
         self.disk.clear_faults();
         self.engine = open(&self.disk, &self.clock, &self.archive);
     }
 
-    /// Lets the next `commits` commits pass and crashes in the one after them; forgotten with the next start.
+    /// Lets the next `commits` commits pass and crashes in the one after them; the next start cancels this.
     pub(crate) fn crash_after(&self, commits: u64, mode: CrashMode) {
         self.disk.crash_after(commits, mode);
     }
 
-    /// The next commit is written and its sync fails: nothing more is written before the next start, which replays it.
+    /// Makes the sync of the next commit fail: no further commit is written before the next start, which replays it.
     pub(crate) fn fail_next_sync(&self) {
         self.disk.fail_sync_after(0);
     }
 
-    /// Leaves room on the disk for nothing but what makes room, or for everything again.
+    /// Makes the disk so short of space that only writes that free space run, or all writes again.
     pub(crate) fn set_disk_short(&self, short: bool) {
         self.disk.set_free_space(short.then_some(FreeSpace {
             free_bytes: 1 << 20,
@@ -130,7 +130,7 @@ impl World {
         Ok(outcome.item.expect("a read item"))
     }
 
-    /// Returns whether the item is there; every other error fails the test.
+    /// Returns whether the item is living; every other error fails the test.
     pub(crate) fn is_living(&self, pk: &str, id: &str) -> bool {
         match self.read(pk, id) {
             Ok(_) => true,
@@ -154,7 +154,7 @@ impl World {
         self.page_in(&Scope::default(), query, max_items, continuation)
     }
 
-    /// The same in a part of the container.
+    /// Returns the same for a part of the container.
     pub(crate) fn page_in(
         &self,
         scope: &Scope,
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// (living items, expired items that are not purged).
+    /// Returns (living items, expired items that are not purged).
     pub(crate) fn counts(&self) -> (u64, u64) {
         let usage = self.engine.usage(&self.current()).expect("figures");
         (usage.living.items, usage.expired.items)
@@ -224,7 +224,7 @@ pub(crate) fn key(pk: &str) -> PartitionKey {
     PartitionKey::from_header(&format!("[{}]", Value::String(pk.into()).to_json())).expect("a valid key")
 }
 
-/// `{"pk": pk, ...}` from the members in `text`.
+/// Returns `{"pk": pk, ...}` with the members in `text`.
 pub(crate) fn body(pk: &str, text: &str) -> Document {
     Document::from_json(format!(r#"{{"pk":"{pk}",{text}}}"#).as_bytes()).expect("valid JSON")
 }

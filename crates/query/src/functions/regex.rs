@@ -94,7 +94,7 @@ impl<'a> Search<'a> {
         self.context.spend(steps / divisor + 1).then_some(())
     }
 
-    /// Returns the result of a match, if it came to one.
+    /// Returns the result of a match, unless it failed; then records the fault.
     fn checked<T>(&self, result: Result<T, Error>) -> Option<T> {
         result
             .inspect_err(|_| {

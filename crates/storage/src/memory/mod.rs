@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// How many entries a scan fetches at a time.
 const SCAN_CHUNK: usize = 64;
 
-/// A store whose data lives in memory.
+/// A store whose data is in memory.
 pub struct MemoryStore {
     disk: MemoryDisk,
     user: u64,

@@ -275,8 +275,8 @@ fn id(item: &Json) -> String {
     item["id"].as_str().expect("an item has an id").to_owned()
 }
 
-/// T14, T16: what lives throughout and does not change is found exactly once, whatever happens between two pages;
-/// what has expired by then is not returned.
+/// T14, T16: an item that is living and unchanged throughout is found exactly once, whatever happens between two pages;
+/// expired items are not returned.
 #[test]
 fn t16_pages_neither_repeat_nor_lose_what_stays() {
     each_seed(|seed| {

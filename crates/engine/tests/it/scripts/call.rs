@@ -1,4 +1,4 @@
-//! A command taken apart: `verb name option=value ... rest`.
+//! Parses a command: `verb name option=value ... rest`.
 //!
 //! A value or a word ends at a space that is in no quotes and no brackets, so JSON is one word.
 
@@ -35,7 +35,7 @@ impl<'t> Call<'t> {
         Call { verb, name, options, rest, looked: false, block }
     }
 
-    /// The value of an option, which is known then.
+    /// Takes the value of an option.
     pub(super) fn take(&mut self, option: &str) -> Option<&'t str> {
         self.options.remove(option)
     }
@@ -45,12 +45,12 @@ impl<'t> Call<'t> {
         self.take(option).map(|value| value.parse().unwrap_or_else(|_| panic!("{option}={value}: no count")))
     }
 
-    /// All options that are left.
+    /// Takes all options that are left.
     pub(super) fn take_all(&mut self) -> Vec<(&'t str, &'t str)> {
         std::mem::take(&mut self.options).into_iter().collect()
     }
 
-    /// Everything behind the options and the words that were taken, as it stands.
+    /// Takes everything after the options and the words that were taken, unchanged.
     pub(super) fn rest(&mut self) -> &'t str {
         self.looked = true;
         self.rest
@@ -73,7 +73,7 @@ impl<'t> Call<'t> {
         word
     }
 
-    /// Fails the script if something was not understood.
+    /// Fails the script if a part of the command was not taken.
     pub(super) fn end(&self) {
         let left: Vec<_> = self.options.keys().collect();
         assert!(left.is_empty(), "{}: unknown options {left:?}", self.verb);

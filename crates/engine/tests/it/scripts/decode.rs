@@ -1,5 +1,5 @@
-//! Keys and values taken apart as `docs/file-format.md` describes them: a second reader of the format, so that what the
-//! engine writes is compared with the page.
+//! Decodes keys and values as `docs/file-format.md` describes them: a second reader of the format, so that the engine's
+//! entries are compared with the page.
 
 use document::{Document, PartitionKey, Value, decode_key, decode_key_descending};
 
@@ -136,7 +136,7 @@ pub(super) fn queue(number: u16) -> String {
     }
 }
 
-/// What an index entry says of its item's place.
+/// Describes the mark of an index entry.
 pub(super) fn mark(value: &[u8]) -> String {
     let mut bytes = Bytes(value);
     let flags = bytes.u8();

@@ -10,7 +10,7 @@ use super::documents::or_none;
 use super::labels::{Labels, count, instant};
 use super::stage::Stage;
 
-/// What one entry says; none if it is not of the kind that was asked for.
+/// Describes one entry; `None` if it is not of the requested kind.
 type Show = fn(&mut Context<'_>, &mut Bytes<'_>, &[u8]) -> Option<String>;
 
 /// The kinds of entries: their keyspace, and how one is shown.

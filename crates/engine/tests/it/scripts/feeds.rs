@@ -1,4 +1,4 @@
-//! Commands that read the change feeds and the evidence of what was purged.
+//! Commands that read the change feeds and the evidence of purged items.
 
 use document::{Value, parse_json};
 use engine::collection::Found;
@@ -96,7 +96,7 @@ pub(super) fn archive(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     Ok(or_none(stage.archive.lines(call.name).iter().map(|line| evidence(line)).collect()))
 }
 
-/// What a line of evidence says of an item: neither numbers nor hashes.
+/// Returns the part of a line of evidence about its item, without numbers and hashes.
 fn evidence(line: &str) -> String {
     let line = parse_json(line.as_bytes()).expect("a line is JSON");
     let show = |name: &str| line.get(name).map(|value| format!("{name}={}", value.to_json()));

@@ -1,5 +1,5 @@
 //! Short names: `#1` for the first item of a script, `v1` for its first version, `+10s` for the time since its start.
-//! Numbers themselves depend on how many commits a store has made, which is nothing to a script.
+//! Numbers themselves depend on how many commits a store has made, which a script must not depend on.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `call.rs` | a command taken apart |
+//! | `call.rs` | the parser of commands |
 //! | `stage.rs` | the engine that a script runs on: its store, its clock, its restarts and crashes |
 //! | `labels.rs` | short names for item numbers, versions and times |
 //! | `verbs.rs` | the table of commands |
@@ -35,7 +35,7 @@ use golden::{Script, Transcript};
 use call::Call;
 use stage::{Kind, Stage};
 
-/// What a command prints, or the engine's error.
+/// The output of a command, or the engine's error.
 type Answer = engine::Result<Vec<String>>;
 
 /// Runs a script on one kind of store.

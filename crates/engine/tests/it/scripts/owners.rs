@@ -61,7 +61,7 @@ pub(super) fn collection(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     Ok(Vec::new())
 }
 
-/// What an owner asks for beyond the definition; false if the name is not of that kind.
+/// Sets a lifecycle setting; returns false if the name is not one.
 fn set_lifecycle(lifecycle: &mut Lifecycle, name: &str, text: &str) -> bool {
     let off = text == "off";
     let number = || (!off).then(|| text.parse().unwrap_or_else(|_| panic!("{name}={text}: no number")));

@@ -1,4 +1,4 @@
-//! Commands that ask: SQL queries with what they cost and looked at, counts, figures, forecasts.
+//! Commands that read: SQL queries with their charges and work, counts, figures, forecasts.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn scope(container: &Container, call: &mut Call<'_>) -> Scope {
     Scope { key: key_option(call), range }
 }
 
-/// One page of a query: its rows, what it cost, and how it came by them. `from=next` goes on with the page after.
+/// Prints one page of a query: its rows, its charge, and its plan. `from=next` continues with the next page.
 pub(super) fn query(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     let container = stage.container(call.name)?;
     let name = format!("query {}", call.name);
@@ -78,7 +78,7 @@ pub(super) fn query(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     Ok(lines)
 }
 
-/// What a page cost, and what of the living it looked at.
+/// Describes the charge of a page, and the living items and entries that it read.
 fn work(page: &QueryPage, more: bool) -> String {
     let metrics = page.metrics;
     let entries = match metrics.index_entries {
@@ -93,7 +93,7 @@ fn work(page: &QueryPage, more: bool) -> String {
     )
 }
 
-/// The way that was taken: what the filter admits of keys, ids and `_ts`, and the indexes that were walked or would have helped.
+/// Describes the plan: the keys, ids and `_ts` that the filter admits, and the indexes that were used or would have helped.
 fn way(container: &Container, query: &Query, page: &QueryPage) -> String {
     let access = query.access(&container.definition.partition_key);
     let bound = |bound: Option<u64>| bound.map(|bound| instant(bound as i64 * 1000)).unwrap_or_default();
@@ -133,7 +133,7 @@ fn way(container: &Container, query: &Query, page: &QueryPage) -> String {
     format!("-- by {}", parts.join("; "))
 }
 
-/// The way of a query alone.
+/// Prints only the plan of a query.
 pub(super) fn plan(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     let container = stage.container(call.name)?;
     let scope = scope(&container, call);
@@ -174,7 +174,7 @@ fn all_ids(
     Ok(rows(&page).iter().map(id).collect())
 }
 
-/// How many items live. A count from the index, a walk through the items and the counters must agree.
+/// Prints how many items are living. A count from the index, a scan of the items and the counters must agree.
 pub(super) fn count(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     let owner = stage.owner(call.name)?;
     let usage = stage.engine().usage_of(&owner)?;
@@ -197,7 +197,7 @@ fn tally(tally: Tally) -> String {
     format!("{} of {}", counted(tally.items, "item"), counted(tally.bytes, "byte"))
 }
 
-/// What lives, and what has expired and is not purged.
+/// Prints the figures of living items, and of expired ones that are not purged.
 pub(super) fn usage(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     let usage = stage.engine().usage_of(&stage.owner(call.name)?)?;
     Ok(vec![format!("living {}; expired {}", tally(usage.living), tally(usage.expired))])

@@ -1,4 +1,4 @@
-//! The engine that a script runs on, and everything around it that a script may move.
+//! The engine that a script runs on, and everything around it that a script may change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::call::Call;
 use super::labels::{Labels, START_SECONDS};
 use super::{Answer, verbs};
 
-/// Which store lies below.
+/// The kind of store.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Memory,
     Embedded,
 }
 
-/// What outlives a restart.
+/// The state that stays over a restart.
 enum Ground {
     Memory(MemoryDisk),
     Embedded(TempDir),
@@ -36,7 +36,7 @@ pub(super) struct Stage {
     /// None between a stop and the next start.
     open: Option<(Arc<dyn Store>, Engine)>,
     pub(super) labels: Labels,
-    /// Where `query`, `feed` and `history` go on with `from=next`, by command and name.
+    /// Where `query`, `feed` and `history` continue with `from=next`, by command and name.
     pub(super) tokens: BTreeMap<String, String>,
     /// The last commit that was counted.
     pub(super) counted: u64,
@@ -83,7 +83,7 @@ impl Stage {
         self.open = Some((store, engine));
     }
 
-    /// Stops in order and starts again.
+    /// Stops cleanly and starts again.
     pub(super) fn restart(&mut self) {
         self.engine().close().expect("the store closes");
         self.open = None;
@@ -103,7 +103,7 @@ impl Stage {
         self.start_after_crash();
     }
 
-    /// The next commit is struck by a crash.
+    /// Plans a crash at the next commit.
     pub(super) fn plan_crash(&self, mode: CrashMode) {
         self.disk().crash_after(0, mode);
     }
@@ -152,7 +152,7 @@ impl Stage {
         self.engine().owner(api, "db", name)
     }
 
-    /// Runs a command; what it prints.
+    /// Runs a command and returns its output.
     pub(super) fn run(&mut self, mut call: Call<'_>) -> Vec<String> {
         let answer = self.answer(&mut call);
         call.end();
@@ -164,14 +164,14 @@ impl Stage {
         verbs::find(call.verb)(self, call)
     }
 
-    /// In the end the store holds what its items call for, whatever the script did.
+    /// Checks at the end that the store has the entries of its items and no others, whatever the script did.
     pub(super) fn finish(&self) {
         let report = engine::check::check(self.store(), &mut |_| {}).expect("an inspection");
         assert!(report.is_sound() && report.unchecked.is_empty(), "the store is damaged: {:#?}", report.told);
     }
 }
 
-/// An error by its kind and its words.
+/// Describes an error by its kind and its message.
 pub(super) fn describe(error: &engine::Error) -> String {
     let kind = format!("{error:?}");
     let kind = kind.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();

@@ -49,7 +49,7 @@ pub(super) fn purge(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     Ok(vec![format!("purged {}, {next}{urgent}", count(purged, "item"))])
 }
 
-/// A look at what must have left the data directory, and what all looks came to.
+/// Checks the retention promises, and prints the figures of all checks.
 pub(super) fn retention(stage: &mut Stage, _: &mut Call<'_>) -> Answer {
     let report = stage.engine().retention_step()?;
     let scrubbed = match report.scrubbed {
@@ -84,7 +84,7 @@ pub(super) fn resume(stage: &mut Stage, _: &mut Call<'_>) -> Answer {
     Ok(Vec::new())
 }
 
-/// What waits for the purge, and what it has removed since the start.
+/// Prints the backlog of the purge, and the items that it has removed since the start.
 pub(super) fn backlog(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     let figures = if call.name.is_empty() {
         let all = stage.engine().purge_figures_of_all()?;
@@ -118,7 +118,7 @@ pub(super) fn kill(stage: &mut Stage, _: &mut Call<'_>) -> Answer {
     Ok(Vec::new())
 }
 
-/// The machine fails: now, or `before` or `after` the next commit, which the rest of the line makes: `crash before put c {..}`.
+/// Crashes the machine: now, or `before` or `after` the next commit, which the rest of the line makes: `crash before put c {..}`.
 pub(super) fn crash(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     let mode = match call.name {
         "" => {

@@ -4,7 +4,7 @@ use super::call::Call;
 use super::stage::Stage;
 use super::{Answer, documents, dump, feeds, items, owners, queries, upkeep};
 
-/// Does what a command says.
+/// Runs a command.
 type Verb = fn(&mut Stage, &mut Call<'_>) -> Answer;
 
 const VERBS: &[(&str, Verb)] = &[
@@ -62,13 +62,13 @@ pub(super) fn find(verb: &str) -> Verb {
     known.unwrap_or_else(|| panic!("no such command: {verb}")).1
 }
 
-/// Whether a line has a command that only the memory store can follow: its disk loses what was not synced, and a store in memory
-/// that is dropped has not been closed.
+/// Returns whether a line has a command that only the memory store supports: its disk loses commits that were not synced, and a
+/// memory store that is dropped has not been closed.
 pub(super) fn is_for_memory_alone(line: &str) -> bool {
     line.starts_with("> crash") || line.starts_with("> kill")
 }
 
-/// Every command is described, and nothing else is.
+/// The README describes every command, and no others.
 #[test]
 fn the_page_names_every_command() {
     let page = include_str!("../../scripts/README.md");
