@@ -365,7 +365,7 @@ impl Gate {
         if self.may_destroy(tx, header) {
             return Ok(());
         }
-        Err(Error::ClockSuspect { what: "the place of an expired item is taken" })
+        Err(Error::ClockSuspect { what: "an expired item is replaced" })
     }
 
     /// Returns whether an expired item may be destroyed: not while only a suspect clock calls it expired (T34).

@@ -156,10 +156,10 @@ pub enum Error {
         what: &'static str,
     },
     /// Its expired items have not been archived yet (T32), so it cannot be dropped; the call may be retried.
-    #[error("what has expired there is not in its archive yet and cannot be dropped before")]
+    #[error("its expired items are not in the archive yet, so it cannot be dropped")]
     Unarchived,
     /// The client does not wait for the answer any more.
-    #[error("the request was given up")]
+    #[error("the request was cancelled")]
     Cancelled,
     /// The disk is nearly full, and the call would make the store larger.
     #[error("{0}")]

@@ -355,7 +355,7 @@ mod tests {
             ),
             (
                 E::Unarchived.into(),
-                "503/0 ServiceUnavailable what has expired there is not in its archive yet and cannot be dropped before",
+                "503/0 ServiceUnavailable its expired items are not in the archive yet, so it cannot be dropped",
             ),
             (E::NoRoom(text()).into(), "503/0 ServiceUnavailable x"),
             (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
@@ -363,7 +363,7 @@ mod tests {
                 E::HistoryGone.into(),
                 "400/0 BadRequest You must read the change feed from within the retention period.",
             ),
-            (E::Cancelled.into(), "408/0 RequestTimeout the request was given up"),
+            (E::Cancelled.into(), "408/0 RequestTimeout the request was cancelled"),
             (E::Corrupt(text()).into(), "500/0 InternalServerError the store is damaged: x"),
             (document::Error::Invalid { message: text() }.into(), "400/0 BadRequest x"),
             (

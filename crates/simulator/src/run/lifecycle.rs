@@ -126,7 +126,7 @@ impl Run {
         self.note(|_| format!("       purged {}, {left} left", report.purged_items));
         if backlog != left + report.purged_items {
             let purged = report.purged_items;
-            return Err(format!("the purge removed {purged} of {backlog} dead items and left {left}"));
+            return Err(format!("the purge removed {purged} of {backlog} expired items and left {left}"));
         }
         let did_something = report.purged_items > 0 || self.main.commits() != commits;
         if self.shown.suspect && did_something {
@@ -215,7 +215,7 @@ impl Run {
         let is_held = |name: &str| self.model.containers[name].hold;
         let backlogs = self.main.backlogs();
         if let Some((name, left, _)) = backlogs.iter().find(|(name, left, _)| *left > 0 && !is_held(name)) {
-            return Err(format!("T22: the purge is done and {left} dead items of {name} are left"));
+            return Err(format!("T22: the purge is done and {left} expired items of {name} are left"));
         }
         if backlogs.iter().any(|(name, ..)| is_held(name)) {
             // What was expired before the hold may be there or not.
@@ -429,7 +429,7 @@ impl Run {
         let dead = self.model.dead.len() + hidden;
         let backlog = self.main.backlog();
         if backlog > dead as u64 {
-            return Err(format!("T18: {backlog} dead items are counted, {dead} have ever died"));
+            return Err(format!("T18: {backlog} expired items are counted, {dead} have ever expired"));
         }
         self.check_held_expired()?;
         self.situation.after(&self.model, backlog);

@@ -49,13 +49,13 @@ pub enum Tampering {
         expected: u64,
     },
     /// A line does not have the hash of the line before.
-    #[error("line {line} does not follow the line before it: the line before it is another than was written")]
+    #[error("line {line} does not follow the line before it: the hash of the line before it differs")]
     Unchained {
         /// The line's number.
         line: u64,
     },
     /// There are no lines.
-    #[error("there is no entry at all")]
+    #[error("there are no entries")]
     Empty,
     /// The log has too few or too many entries.
     #[error("there are {found} entries, and there were {expected}")]
@@ -66,9 +66,7 @@ pub enum Tampering {
         expected: u64,
     },
     /// The last line has another hash than expected.
-    #[error(
-        "the last entry has the hash {found}, and it was {expected}: the end is another than was written"
-    )]
+    #[error("the last entry has the hash {found}, expected {expected}: the end was changed")]
     Head {
         /// The hash of the last entry.
         found: String,
@@ -76,9 +74,7 @@ pub enum Tampering {
         expected: String,
     },
     /// The line of the noted number has another hash than the noted one.
-    #[error(
-        "line {line} has the hash {found}, and {expected} was noted: it is another than was written, or one before it"
-    )]
+    #[error("line {line} has the hash {found}, and {expected} was noted: it or a line before it was changed")]
     Noted {
         /// The line's number.
         line: u64,
@@ -88,9 +84,7 @@ pub enum Tampering {
         expected: String,
     },
     /// No line has the noted hash.
-    #[error(
-        "no line has the hash {expected}, which was noted: lines are missing, or others than were written"
-    )]
+    #[error("no line has the hash {expected}, which was noted: lines are missing or were changed")]
     NotedNowhere {
         /// The hash that was noted.
         expected: String,

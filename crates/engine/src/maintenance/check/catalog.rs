@@ -51,7 +51,7 @@ enum Role {
     Retired,
 }
 
-const MADE_BY_USERS: &str = "what users have defined cannot be made up; restore a backup";
+const MADE_BY_USERS: &str = "users' definitions cannot be derived from other data; restore a backup";
 const MAYBE_ALL_THAT_IS_LEFT: &str =
     "it may be all that is left of a container whose record is lost; restore a backup";
 const CATALOG: &str = "the catalog";
@@ -176,7 +176,7 @@ impl Inspection<'_> {
         for partition in &container.partitions {
             if partition.policy.read().default_ttl != container.definition.default_ttl {
                 let what = format!(
-                    "its definition and the rules of range {} name another defaultTtl",
+                    "its definition and the rules of range {} disagree on defaultTtl",
                     partition.index
                 );
                 let reason = "it is unknown which is right; set defaultTtl again";
@@ -207,7 +207,7 @@ impl Inspection<'_> {
     fn role(&mut self, partition: PartitionId, role: Role, layout: &mut Layout) {
         layout.highest = layout.highest.max(partition.0);
         if layout.partitions.insert(partition, role).is_some() {
-            let what = format!("partition {} belongs to two containers, or to one and to none", partition.0);
+            let what = format!("partition {} belongs to two records of the catalog", partition.0);
             self.book.refuse(Subject::Catalog, CATALOG, what, MADE_BY_USERS);
         }
     }
@@ -233,7 +233,7 @@ impl Inspection<'_> {
             }
             CatalogKey::Retired(partition) => match retired::name(partition, value) {
                 Some(name) => layout.retired.push((partition, name)),
-                None => self.unreadable_record("a collection that is gone"),
+                None => self.unreadable_record("a dropped collection"),
             },
             CatalogKey::Watermark if value.len() != 8 => self.unreadable_record("a watermark"),
             CatalogKey::Watch if !is_watch(key, &value) => self.unreadable_record("a watch"),
@@ -291,7 +291,7 @@ impl Inspection<'_> {
         if !is_whole {
             self.unreadable_record("a user, permission or script");
         } else if !has_parent {
-            let what = "a user, permission or script belongs to nothing that is there";
+            let what = "a user, permission or script belongs to a parent that does not exist";
             self.book.refuse(Subject::Catalog, CATALOG, what, MADE_BY_USERS);
         }
     }

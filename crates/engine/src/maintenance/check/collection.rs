@@ -94,7 +94,7 @@ impl CheckedCollection {
         if !self.schema.partition().policy.read().is_expired(&record.header, self.now) {
             let keys = self.schema.extract_stored(record);
             for index in keys.unfit().iter().filter_map(|number| self.schema.list().get(*number)) {
-                let what = format!("it lives, and the index '{}' cannot hold it", index.spec.name());
+                let what = format!("it is living, and the index '{}' cannot hold it", index.spec.name());
                 faults.push((what, "change or delete the document, or drop the index"));
             }
         }

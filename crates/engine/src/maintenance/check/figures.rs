@@ -170,7 +170,7 @@ impl Inspection<'_> {
                 && reader.scan(Keyspace::Queue, range, Direction::Forward).next().transpose()?.is_some();
             if !is_used {
                 let what = format!(
-                    "a counter of queue {} by the {} from {start}, where nothing stands",
+                    "a counter of queue {} by the {} from {start}, which counts no item",
                     queue.number(),
                     unit(grain)
                 );
@@ -224,7 +224,7 @@ impl Inspection<'_> {
             return Ok(());
         }
         let what = format!(
-            "the purge's hand in queue {} has passed items, which would never be purged",
+            "the purge cursor of queue {} has passed items, which would never be purged",
             queue.number()
         );
         let (keyspace, key) = Key::PurgeCursor(partition, queue).encode();
@@ -306,12 +306,12 @@ impl Inspection<'_> {
                     return Ok(());
                 }
                 let place = format!("{label}, {}", item.name);
-                let what = "the note of its last read is unreadable, or reads do not restart its countdown";
+                let what = "the record of its last read is unreadable, or reads do not restart its countdown";
                 self.book.fix(Subject::Touch, &place, what, [remove])
             }
             ItemState::Damaged(_) => Ok(()),
             ItemState::Absent => {
-                let what = format!("the note of a read of item {}, which is not there", number.0);
+                let what = format!("the record of a read of item {}, which is not there", number.0);
                 self.book.fix(Subject::Touch, label, what, [remove])
             }
         }
@@ -391,7 +391,7 @@ impl Inspection<'_> {
         for entry in unarchived::entries(self.reader, partition) {
             sum = sum.plus(Tally { items: 1, bytes: entry?.1.len() as u64 });
         }
-        let what = "the number of dead items that wait to be archived";
+        let what = "the number of expired items that wait to be archived";
         self.tally(Key::UnarchivedTotal(partition), label, what, sum).map(drop)
     }
 }

@@ -74,9 +74,9 @@ impl Subject {
             Subject::Index => "index",
             Subject::Shape => "shape",
             Subject::Counter => "counter",
-            Subject::Hand => "hand",
+            Subject::Hand => "purge cursor",
             Subject::Hold => "hold",
-            Subject::Touch => "touch",
+            Subject::Touch => "sliding renewal",
             Subject::History => "history",
             Subject::Deletion => "deletion record",
             Subject::Receipt => "receipt",
@@ -169,7 +169,7 @@ pub(super) struct FindingLog<'a> {
 }
 
 /// Why nothing is repaired in a store that cannot be read.
-const BLIND: &str = "a part of the store cannot be read, so what seems wrong may be right; restore a backup";
+const BLIND: &str = "a part of the store cannot be read, so this finding may be wrong; restore a backup";
 
 impl<'a> FindingLog<'a> {
     pub(super) fn new(store: Option<&'a dyn Store>) -> FindingLog<'a> {

@@ -51,7 +51,7 @@ impl Seen {
     }
 }
 
-const TWO_OF_A_KIND: &str = "two items lay claim to it; delete one of them";
+const TWO_OF_A_KIND: &str = "two items claim it; delete one of them";
 
 impl Inspection<'_> {
     /// Goes through all items and looks up their entries; calls `visit` with every item.
@@ -102,8 +102,8 @@ impl Inspection<'_> {
         }
         let sequence = item.header.sequence;
         if sequence.0 < item.number.0 || events::commit_of(sequence) > self.sequence {
-            let what = format!("its version {} is of no commit of this store", sequence.0);
-            self.book.refuse(Subject::Item, &place, what, "its place in time is lost");
+            let what = format!("its version {} belongs to no commit of this store", sequence.0);
+            self.book.refuse(Subject::Item, &place, what, "when it was written is unknown");
         }
         if item.header.held {
             let (keyspace, key) = Key::Held(checked.id(), item.number).encode();
@@ -157,8 +157,8 @@ impl Inspection<'_> {
         seen.wrong.push(*keyspace);
         seen.wrong.dedup();
         if *keyspace == Keyspace::Item {
-            let what = "it is stored in another form than it is written in";
-            self.book.refuse(Subject::Item, place, what, "which program wrote it is not known");
+            let what = "it is stored in another form than this version writes";
+            self.book.refuse(Subject::Item, place, what, "which program wrote it is unknown");
             return Ok(());
         }
         if let Some(other) = self.other_claimant(checked, item, expected, &found)? {
@@ -170,7 +170,7 @@ impl Inspection<'_> {
         self.book.fix(
             subject(*keyspace),
             place,
-            format!("its {} is another's or damaged", entry(*keyspace)),
+            format!("its {} belongs to another item or is damaged", entry(*keyspace)),
             [fix],
         )
     }
@@ -280,7 +280,12 @@ impl Inspection<'_> {
             ItemState::Present(item) => {
                 let place = format!("{label}, {}", item.name);
                 if let Some(renewal) = lost_touch(item, keyspace, key, checked.id()) {
-                    self.book.fix(Subject::Touch, &place, "the note of its last read is lost", [renewal])?;
+                    self.book.fix(
+                        Subject::Touch,
+                        &place,
+                        "the record of its last read is missing",
+                        [renewal],
+                    )?;
                     return Ok(false);
                 }
                 let what = format!("{} that it does not call for", a(keyspace));
@@ -293,7 +298,7 @@ impl Inspection<'_> {
                     subject(keyspace),
                     label,
                     what,
-                    "whether the item exists is not known; restore a backup",
+                    "whether the item exists is unknown; restore a backup",
                 );
                 Ok(false)
             }
@@ -348,7 +353,7 @@ fn entry(keyspace: Keyspace) -> &'static str {
     match keyspace {
         Keyspace::Id => "entry by id",
         Keyspace::Unique => "unique key",
-        Keyspace::Queue => "place in a queue of expiry",
+        Keyspace::Queue => "position in an expiry queue",
         Keyspace::Feed => "event in the change feed",
         Keyspace::Index => "entry in an index",
         _ => "stored form",

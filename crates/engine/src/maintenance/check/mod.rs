@@ -54,7 +54,7 @@ const WALKS_MAX: usize = 6;
 const DUPLICATES_MAX: usize = 1000;
 
 /// Why an entry of no known kind stays.
-const LOST_HERE: &str = "no part of this program writes it, so what it means is not known";
+const LOST_HERE: &str = "this version writes no such key, so its meaning is unknown";
 
 /// The progress of a check.
 #[derive(Debug, Clone, Copy)]

@@ -17,8 +17,8 @@ use crate::feed::history;
 use crate::keys::{self, PartitionId};
 use crate::types::error::Result;
 
-const RECORDED_ONCE: &str = "what was recorded is recorded nowhere else; restore a backup";
-const EVIDENCE: &str = "evidence that could be repaired would be none";
+const RECORDED_ONCE: &str = "it is recorded nowhere else; restore a backup";
+const EVIDENCE: &str = "evidence is not repaired: a repair could hide tampering";
 
 impl Inspection<'_> {
     /// Checks the feed of all versions of a partition, and items that wait to be archived.
@@ -128,16 +128,16 @@ impl Inspection<'_> {
                 ReceiptEntry::Whole => {}
                 ReceiptEntry::Unremembered(note) => {
                     let fix = Fix::Put(Keyspace::Receipt, note, bytes::Bytes::new());
-                    let what = "a session that would never be forgotten";
+                    let what = "a session that would never be removed";
                     self.book.fix(Subject::Receipt, place, what, [fix])?;
                 }
                 ReceiptEntry::Stray => {
-                    let what = "an entry of a session that is forgotten already";
+                    let what = "an entry of a session that was removed";
                     self.book.fix(Subject::Receipt, place, what, [remove])?;
                 }
                 ReceiptEntry::Damaged => {
                     let what = "an entry of a session cannot be read";
-                    let reason = "a client that repeats its last write would have it done twice";
+                    let reason = "a client that repeats its last write would run it twice";
                     self.book.refuse(Subject::Receipt, place, what, reason);
                 }
             }

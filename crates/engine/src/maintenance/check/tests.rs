@@ -193,7 +193,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     ("an id entry is gone", Subject::Id, "its entry by id is missing", |scene| {
         remove_first(scene, Keyspace::Id);
     }),
-    ("an id entry names nobody", Subject::Id, "is another's or damaged", |scene| {
+    ("an id entry names nobody", Subject::Id, "belongs to another item or is damaged", |scene| {
         put_first(scene, Keyspace::Id, &[0, 0, 0, 0, 0, 0, 0, 9]);
     }),
     ("an id entry of nobody", Subject::Id, "which is not there", |scene| {
@@ -210,7 +210,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
         key.push(9);
         scene.plant(move |tx| tx.put(Keyspace::Unique, key, value));
     }),
-    ("an item stands in no queue", Subject::Queue, "its place in a queue of expiry is missing", |scene| {
+    ("an item stands in no queue", Subject::Queue, "its position in an expiry queue is missing", |scene| {
         remove_first(scene, Keyspace::Queue);
     }),
     ("an item stands in a queue twice", Subject::Queue, "that it does not call for", |scene| {
@@ -229,7 +229,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     ("an index lacks an entry", Subject::Index, "its entry in an index is missing", |scene| {
         remove_first(scene, Keyspace::Index);
     }),
-    ("a mark behind its item", Subject::Index, "is another's or damaged", |scene| {
+    ("a mark behind its item", Subject::Index, "belongs to another item or is damaged", |scene| {
         put_first(scene, Keyspace::Index, &[1, 0x7F, 0, 0, 0, 0, 0, 0, 0]);
     }),
     ("an entry of a generation that is not there", Subject::Index, "that it does not call for", |scene| {
@@ -267,7 +267,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
         let (key, _) = bucket.expect("a date within a second");
         scene.plant(move |tx| tx.remove(Keyspace::Counter, key));
     }),
-    ("a bucket where nothing stands", Subject::Counter, "where nothing stands", |scene| {
+    ("a bucket where nothing stands", Subject::Counter, "which counts no item", |scene| {
         let key = Key::Bucket {
             partition: scene.partition(),
             queue: Queue::Own,
@@ -301,7 +301,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
         let (keyspace, key) = Key::Held(scene.partition(), document::ItemNumber(3)).encode();
         scene.plant(move |tx| tx.put(keyspace, key, vec![0; 9]));
     }),
-    ("the note of a read is lost", Subject::Touch, "the note of its last read is lost", |scene| {
+    ("the note of a read is lost", Subject::Touch, "the record of its last read is missing", |scene| {
         let counters = scene.entries(Keyspace::Counter, scene.partition());
         let (key, _) =
             counters.into_iter().find(|(key, _)| key[4] == keys::SLIDING_RENEWAL).expect("a touch");
@@ -397,7 +397,7 @@ const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
             });
         },
     ),
-    ("a key of no kind", Subject::Key, "a key of no known kind", "what it means is not known", |scene| {
+    ("a key of no kind", Subject::Key, "a key of no known kind", "its meaning is unknown", |scene| {
         let key = [&keys::partition(scene.partition())[..], &[0xEE, 1]].concat();
         scene.plant(move |tx| tx.put(Keyspace::Counter, key, "?"));
     }),
@@ -428,7 +428,7 @@ const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
     (
         "rules that contradict the definition",
         Subject::Policy,
-        "another defaultTtl",
+        "disagree on defaultTtl",
         "set defaultTtl again",
         |scene| {
             let (keyspace, key) = Key::Policy(scene.partition()).encode();
