@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use transport::Admission;
+use transport::{Admission, STACK_BYTES};
 
 use crate::admission_metrics::AdmissionMetrics;
 use crate::archive::DirectoryArchive;
@@ -40,9 +40,6 @@ use crate::tls::{self, Root};
 /// which runs here, may have to wait for a policy change or for the clock's lease, and two such reads must not stop the
 /// others.
 const WORKERS: usize = 4;
-
-/// The stack size of threads: documents of clients nest up to 200 levels, and so do expressions over them.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Runs the server until SIGTERM or SIGINT.
 pub(crate) fn run(config: Config) -> Result<()> {

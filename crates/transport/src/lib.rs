@@ -1,5 +1,5 @@
 //! The layer below both protocols: accepting connections, their bytes, plain or inside TLS on the same port, admission
-//! control, handlers that panic, and rate-limited warnings.
+//! control, threads for long work, handlers that panic, and rate-limited warnings.
 //!
 //! Loading certificates is up to the server; this crate only uses them.
 
@@ -9,6 +9,7 @@ mod catch;
 mod halves;
 mod stream;
 mod tenant;
+mod threads;
 mod warning_limiter;
 
 /// The number of bytes of an answer that a client must receive within the write timeout, or all that there are: a
@@ -24,5 +25,6 @@ pub use catch::CatchPanic;
 pub use halves::{Reader, Writer, halves};
 pub use stream::{Secure, Stream, is_distrust, keep_alive, open};
 pub use tenant::{Api, Tenant};
+pub use threads::{STACK_BYTES, Threads};
 pub use tokio_rustls::rustls::ServerConfig;
 pub use warning_limiter::WarningLimiter;

@@ -1,7 +1,7 @@
 //! A request as its handler sees it: its sender, its target, its body.
 //!
-//! Work that may take long (catalog changes, queries that do not turn out brief) goes to the blocking threads; point
-//! reads and the submission of writes stay on the runtime, because they are shorter than the detour.
+//! Work that may block (catalog changes) goes to the blocking threads, and queries that do not turn out brief to threads
+//! of their own; point reads and the submission of writes stay on the runtime, because they are shorter than the detour.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use document::PartitionKey;
 use engine::{Container, Database, Engine, ItemName, Scope};
 use tokio::time::timeout;
+use transport::Threads;
 
 use crate::auth::Pass;
 use crate::auth::names;
@@ -37,6 +38,8 @@ pub(crate) struct RequestContext {
     pub(crate) hooks: Arc<AdminHooks>,
     /// The time limit for a page of a query.
     pub(crate) query_timeout: Duration,
+    /// Threads for queries.
+    pub(crate) threads: Arc<Threads>,
     pub(crate) connections: Arc<Connections>,
 }
 
@@ -89,8 +92,8 @@ impl Call {
         }
     }
 
-    /// Runs a query like [`blocking`](Self::blocking), with a flag that is set when its answer is no longer needed,
-    /// because the client has disconnected or the time limit has passed.
+    /// Runs a query on a thread that gives way to others if it takes long, with a flag that is set when its answer is no
+    /// longer needed, because the client has disconnected or the time limit has passed.
     pub(crate) async fn cancellable<T, W>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -98,11 +101,15 @@ impl Call {
     {
         let gone = Arc::new(AtomicBool::new(false));
         let _when_dropped = SetOnDrop(Arc::clone(&gone));
-        let (limit, answer) = (self.context.query_timeout, self.blocking(move |engine| work(engine, gone)));
-        match self.head.remaining().filter(|remaining| *remaining < limit) {
+        let engine = Arc::clone(self.engine());
+        let answer = self.context.threads.run(move || work(&engine, gone));
+        let limit = self.context.query_timeout;
+        let answer = match self.head.remaining().filter(|remaining| *remaining < limit) {
             Some(remaining) => timeout(remaining, answer).await.map_err(|_| Error::ClientTimeout)?,
             None => timeout(limit, answer).await.map_err(|_| Error::QueryTimeout(limit.as_secs()))?,
-        }
+        };
+        let no_thread = |error| engine::Error::Unavailable(format!("no thread for the query: {error}"));
+        answer.map_err(no_thread)?
     }
 
     /// Returns the database that the path names, as the target.

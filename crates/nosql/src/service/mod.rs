@@ -26,7 +26,7 @@ use hyper::{Method, StatusCode};
 use telemetry::{FrontEnd, Registry};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use transport::{Admission, Busy, CatchPanic, Permit, ServerConfig, Tenant, Work};
+use transport::{Admission, Busy, CatchPanic, Permit, ServerConfig, Tenant, Threads, Work};
 
 use self::direct_mode::{DirectMode, DirectSettings};
 use self::metrics::Reader;
@@ -71,6 +71,7 @@ pub struct Service {
     pages: Option<Arc<dyn Pages>>,
     direct: DirectMode,
     connections: Arc<Connections>,
+    threads: Arc<Threads>,
 }
 
 /// The TLS configuration.
@@ -108,6 +109,7 @@ impl Service {
             pages: None,
             direct: DirectMode::new(DirectSettings::default()),
             connections,
+            threads: Arc::default(),
         }
     }
 
@@ -231,6 +233,7 @@ impl Service {
         let context = RequestContext {
             hooks: Arc::clone(&self.hooks),
             query_timeout: self.limits.query_timeout,
+            threads: Arc::clone(&self.threads),
             connections: Arc::clone(&self.connections),
         };
         if let Err(refusal) = pass.check_body(&head.method, &body) {
