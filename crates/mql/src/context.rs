@@ -98,6 +98,8 @@ impl Context {
         if self.cancelled.load(Ordering::Relaxed) || after > self.steps_max {
             return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
         }
+        // Long work would keep threads that wait for this processor waiting until the system's next tick.
+        std::thread::yield_now();
         Ok(())
     }
 

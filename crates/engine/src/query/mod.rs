@@ -91,7 +91,7 @@ impl Engine {
         let context = Context::new(now.millis(), request.seed).with_memory(self.options.query_memory_bytes);
         let context = match tuning.steps {
             Some(steps) => context.with_budget(steps),
-            None => context,
+            None => context.with_cancelled(Arc::clone(&request.cancel)),
         };
         let work = Work::new(Arc::clone(&request.cancel), tuning);
         let ctx = |(partition, view)| QueryContext::new(container, partition, view, &work);

@@ -41,6 +41,11 @@ impl Tuning {
     pub(crate) fn brief() -> Tuning {
         Tuning { work_max: 1_000, steps: Some(10_000), ..Tuning::default() }
     }
+
+    /// Returns whether the request is answered at once or not at all.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.steps.is_some()
+    }
 }
 
 impl Default for Tuning {

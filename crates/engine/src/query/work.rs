@@ -44,10 +44,22 @@ impl Work {
     pub(super) fn look(&self) -> Result<()> {
         let looked_at = self.looked_at.get() + 1;
         self.looked_at.set(looked_at);
-        if looked_at.is_multiple_of(LOOKS_BETWEEN) && self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+        if looked_at.is_multiple_of(LOOKS_BETWEEN) {
+            self.pause()?;
         }
         self.spend(1)
+    }
+
+    /// Ends a request whose client has left. One that may take long yields its processor to waiting threads, which
+    /// would have to wait until the system's next tick.
+    fn pause(&self) -> Result<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        if !self.tuning.is_brief() {
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Counts an item that was loaded.

@@ -91,7 +91,7 @@ pub enum Error {
     Query(#[from] query::Error),
     /// The query exceeds what one request may do, or what these items allow.
     #[error(transparent)]
-    Fault(#[from] query::Fault),
+    Fault(query::Fault),
     /// The container definition is wrong.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
@@ -200,6 +200,15 @@ impl From<storage::Error> for Error {
             storage::Error::Corrupt { what } => Error::Corrupt(what),
             error @ storage::Error::DiskFull { .. } => Error::NoRoom(error.to_string()),
             other => Error::Unavailable(other.to_string()),
+        }
+    }
+}
+
+impl From<query::Fault> for Error {
+    fn from(fault: query::Fault) -> Error {
+        match fault {
+            query::Fault::Cancelled => Error::Cancelled,
+            fault => Error::Fault(fault),
         }
     }
 }

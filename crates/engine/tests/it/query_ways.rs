@@ -269,6 +269,20 @@ fn a_cancelled_query_ends() {
     assert!(matches!(world.engine.query(&world.current(), &request), Err(Error::Cancelled)));
 }
 
+/// All its work is evaluation: the ten billion rows of one item.
+#[test]
+fn a_cancelled_join_within_an_item_ends() {
+    let world = World::new();
+    world.container("");
+    let numbers: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    world.create("a", &format!(r#""id":"1","n":[{}]"#, numbers.join(","))).expect("created");
+    let joins = ["a", "b", "d", "e", "f"].map(|name| format!("JOIN {name} IN c.n")).join(" ");
+    let query = parse(&format!("SELECT VALUE COUNT(1) FROM c {joins}"));
+    let request = QueryRequest::new(Some(&query), 1);
+    request.cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(world.engine.query(&world.current(), &request), Err(Error::Cancelled)));
+}
+
 #[test]
 fn a_partition_key_beside_the_query_narrows_it() {
     let world = crowd("{}");
