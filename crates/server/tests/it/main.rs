@@ -16,6 +16,7 @@ mod mongo;
 mod mongo_client;
 mod observability;
 mod process;
+mod readiness;
 mod retention;
 mod seed;
 mod shared_memory;
