@@ -30,6 +30,10 @@ mod tests;
 mod types;
 mod write;
 
+/// The files that tests here share with `tests/it` call this crate by its name.
+#[cfg(test)]
+extern crate self as engine;
+
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};

@@ -324,6 +324,7 @@ mod tests {
     use storage::{ManualClock, Time};
 
     use super::*;
+    use crate::tests::model_test::each_seed;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -449,29 +450,24 @@ mod tests {
         );
     }
 
-    /// Numbers from a seed.
-    fn dice(seed: &mut u64, sides: u64) -> u64 {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*seed >> 33) % sides
-    }
-
-    /// Two equal budgets, one of them with a purge that uses all it may: users get the same in both. Together users
-    /// and purge never exceed the rate by more than the last admitted request of each. A client that waits for the time
-    /// that its refusal names is admitted, and no sooner.
+    /// Two equal budgets, one of them with a purge that uses all it may: users fare the same in both. Together users
+    /// and purge never exceed the rate by more than the last admitted request of each. A client that waits as told is
+    /// admitted, and no sooner.
     #[test]
     fn t20_no_user_is_refused_because_of_the_purge() {
-        for seed in 0..200 {
-            let (mut seed, burst) = (seed, if seed % 2 == 0 { Burst::Off } else { Burst::On });
-            let rate = rate(100 + dice(&mut seed, 900) as i64, burst);
+        each_seed(200, |seed| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let burst = if seed % 2 == 0 { Burst::Off } else { Burst::On };
+            let rate = rate(100 + random.u64(..900) as i64, burst);
             let (mut purged, mut plain, mut now) = (Bucket::default(), Bucket::default(), at(0));
             let (mut used, mut purge_used, largest) = (0, 0, 500 * 100);
             for _ in 0..400 {
-                now += at(dice(&mut seed, 400) * dice(&mut seed, 4));
+                now += at(random.u64(..400) * random.u64(..4));
                 let admitted = plain.admit(now, rate);
                 assert_eq!(purged.admit(now, rate), admitted);
                 match admitted {
                     Ok(()) => {
-                        let charge = Charge(dice(&mut seed, largest));
+                        let charge = Charge(random.u64(..largest));
                         used += charge.0;
                         plain.pay(now, rate, charge);
                         purged.pay(now, rate, charge);
@@ -483,7 +479,7 @@ mod tests {
                     }
                 }
                 while purged.left_over(now, rate) > Charge(0) {
-                    let charge = Charge(dice(&mut seed, largest) + 1);
+                    let charge = Charge(random.u64(..largest) + 1);
                     purge_used += charge.0;
                     purged.spend_left_over(now, rate, charge);
                 }
@@ -496,6 +492,6 @@ mod tests {
                     );
                 }
             }
-        }
+        });
     }
 }

@@ -11,6 +11,7 @@ use super::change::CUTOFFS_MAX;
 use super::{Change, CountdownBase, Lifecycle, Millis, Moment, Policy, Queue};
 use crate::expiry::header::Header;
 use crate::expiry::ttl::{DefaultTtl, OwnTtl};
+use crate::tests::model_test::{ModelTest, Reached, Step, run};
 
 /// Rules as a user thinks of them.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +44,7 @@ struct Item {
 }
 
 #[derive(Debug)]
-struct Life {
+struct PolicyTest {
     random: fastrand::Rng,
     now_ms: Millis,
     sequence: u64,
@@ -54,6 +55,8 @@ struct Life {
     past: Vec<Era>,
     items: Vec<Item>,
     last_rule: u32,
+    /// After how many steps a rule had queues that are not in the order of their making.
+    reopened: usize,
 }
 
 impl Rules {
@@ -73,21 +76,7 @@ impl Rules {
     }
 }
 
-impl Life {
-    fn new(seed: u64) -> Life {
-        Life {
-            random: fastrand::Rng::with_seed(seed),
-            now_ms: 20_000,
-            sequence: 1,
-            policy: Policy::new(DefaultTtl::Off),
-            rules: Rules::default(),
-            from: Moment::ALWAYS,
-            past: Vec::new(),
-            items: Vec::new(),
-            last_rule: 0,
-        }
-    }
-
+impl PolicyTest {
     fn now(&self) -> Time {
         Time::from_millis(self.now_ms.unsigned_abs())
     }
@@ -255,10 +244,10 @@ impl Life {
             let expired = self.is_expired(item);
             assert_eq!(self.policy.is_expired(&item.header, now), expired, "{item:?} {:?}", self.policy);
             // Purge, counters and marks rely on this: the expired prefix of a queue has no living item in it.
-            let among_the_dead = item.header.expiry_positions().any(|place| {
+            let among_expired = item.header.expiry_positions().any(|place| {
                 self.policy.expired_through(place.queue, now).is_some_and(|through| place.base <= through)
             });
-            assert_eq!(among_the_dead, expired, "{item:?} {:?}", self.policy);
+            assert_eq!(among_expired, expired, "{item:?} {:?}", self.policy);
             if expired && !item.born_expired && self.policy.lifecycle.history_minutes.is_some() {
                 let instant = self.policy.expiry_of(&item.header).map(|(instant, _)| instant);
                 assert_eq!(instant, self.instant(item), "T28: {item:?} {:?}", self.policy);
@@ -278,30 +267,51 @@ impl Life {
     }
 }
 
-#[test]
-fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
-    let (mut expired, mut reopened, mut renewed_at) = (0, 0, 0);
-    for seed in 0..400 {
-        let mut life = Life::new(seed);
-        println!("seed {seed}");
+impl ModelTest for PolicyTest {
+    const SEEDS: u64 = 400;
+    const LENGTH: usize = 120;
+    const STEPS: &'static [Step<Self>] = &[
+        (7, "write", Self::write),
+        (1, "renew", Self::renew),
+        (5, "pass", |test| test.now_ms += test.random.i64(0..3_000)),
+        (4, "change rules", Self::change_rules),
+        (3, "purge", Self::purge),
+    ];
+
+    fn start(seed: u64, random: fastrand::Rng) -> PolicyTest {
+        let mut test = PolicyTest {
+            random,
+            now_ms: 20_000,
+            sequence: 1,
+            policy: Policy::new(DefaultTtl::Off),
+            rules: Rules::default(),
+            from: Moment::ALWAYS,
+            past: Vec::new(),
+            items: Vec::new(),
+            last_rule: 0,
+            reopened: 0,
+        };
         if seed % 2 == 1 {
             let history = Lifecycle { history_minutes: Some(10), ..Lifecycle::default() };
-            life.change(Change::Lifecycle(history), Rules::default());
+            test.change(Change::Lifecycle(history), Rules::default());
         }
-        for _ in 0..120 {
-            match life.random.u8(..20) {
-                0..7 => life.write(),
-                7 => life.renew(),
-                8..13 => life.now_ms += life.random.i64(0..3_000),
-                13..17 => life.change_rules(),
-                _ => life.purge(),
-            }
-            life.check();
-            let is_reopened = |queues: &Vec<Queue>| !queues.is_sorted();
-            reopened += usize::from(life.policy.rules.iter().any(|rule| is_reopened(&rule.queues)));
-        }
-        renewed_at += life.items.iter().filter(|item| item.header.renewed_at.is_some()).count();
-        expired += life.items.iter().filter(|item| life.is_expired(item)).count();
+        test
     }
-    assert!(expired > 0 && reopened > 0 && renewed_at > 0, "worth living: {expired} {reopened} {renewed_at}");
+
+    fn compare(&mut self) {
+        self.check();
+        let is_reopened = |queues: &Vec<Queue>| !queues.is_sorted();
+        self.reopened += usize::from(self.policy.rules.iter().any(|rule| is_reopened(&rule.queues)));
+    }
+
+    fn reached(&self) -> Vec<Reached> {
+        let expired = self.items.iter().filter(|item| self.is_expired(item)).count();
+        let renewed = self.items.iter().filter(|item| item.header.renewed_at.is_some()).count();
+        vec![("expired", expired, 1), ("queue reopened", self.reopened, 1), ("renewed", renewed, 1)]
+    }
+}
+
+#[test]
+fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
+    run::<PolicyTest>();
 }

@@ -1,40 +1,30 @@
 //! Date rules in a store: figures, index, queues and purge against the values computed from the items themselves (T27).
 //!
 //! No container of the NoSQL API has date rules. The test adds them to one, because its index and its figures are the
-//! ones that must be right. Which items have expired is decided in `expiry` and tested there.
+//! ones that must be right.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use document::{Document, ItemNumber, parse_json};
-use storage::{
-    ClockOptions, Direction, KeyRange, Keyspace, ManualClock, MemoryStore, Read, Time, Transaction,
-};
+use document::{Document, ItemNumber};
+use fastrand::Rng;
+use storage::{Time, Transaction};
 
-use crate::access::gate::{Gate, LookupResult, View};
+use crate::DefaultTtl;
+use crate::access::gate::{Gate, LookupResult};
 use crate::definition::OwnTtl;
 use crate::entries::counters::Tally;
-use crate::entries::mark::Mark;
+use crate::entries::queues;
 use crate::entries::traces::Home;
 use crate::entries::writes::{NumberWrites, Writes};
-use crate::entries::{queues, renewals};
 use crate::expiry::header::{Header, Record};
-use crate::expiry::{Change, Millis, QueuePosition};
-use crate::keys::{self, Grain, Key};
+use crate::expiry::{Change, Millis};
 use crate::schema::policies::change_policy;
+use crate::tests::model_test::{ModelTest, Step, run};
+use crate::tests::stored::stored;
+use crate::tests::world::{START, World};
 use crate::write::container_schema::ContainerSchema;
 use crate::write::schema::ItemSchema;
-use crate::{Container, ContainerDefinition, DefaultTtl, Engine, Partition, QueryRequest};
-
-/// 2023-11-14, not at the start of an hour.
-const START_MS: u64 = 1_700_000_000_000;
-
-pub(crate) struct World {
-    pub(crate) engine: Engine,
-    pub(crate) container: Arc<Container>,
-    clock: Arc<ManualClock>,
-}
 
 /// An item as a test writes it: its dates by rule.
 #[derive(Debug, Clone)]
@@ -63,36 +53,6 @@ impl Edit {
 }
 
 impl World {
-    pub(crate) fn new() -> World {
-        World::with("")
-    }
-
-    /// Creates a world with further members of the container's definition.
-    pub(crate) fn with(more: &str) -> World {
-        let clock = Arc::new(ManualClock::new(Time::from_millis(START_MS)));
-        let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
-        let engine = Engine::open(Arc::new(store)).expect("an engine");
-        let database = engine.create_database("db", None).expect("a database");
-        let text =
-            format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{more}}}"#);
-        let definition = parse_json(text.as_bytes()).expect("valid JSON");
-        let definition = ContainerDefinition::from_value(&definition).expect("valid");
-        let container = engine.create_container(&database, definition, None).expect("a container");
-        World { engine, container, clock }
-    }
-
-    fn partition(&self) -> &Arc<Partition> {
-        &self.container.partitions[0]
-    }
-
-    pub(crate) fn now_ms(&self) -> Millis {
-        self.engine.now().expect("a time").millis().cast_signed()
-    }
-
-    pub(crate) fn advance(&self, millis: u64) {
-        self.clock.advance(Duration::from_millis(millis));
-    }
-
     fn change(&self, change: Change) {
         self.change_all(vec![change]);
     }
@@ -112,7 +72,7 @@ impl World {
 
     /// A new version of an item, or a new item.
     fn write(&self, edit: Edit) {
-        let (container, partition) = (Arc::clone(&self.container), Arc::clone(self.partition()));
+        let (container, partition) = (self.current(), self.partition());
         let due = self.engine.change(move |tx| {
             let gate = Gate::for_write(tx, partition.id)?;
             let schema = ContainerSchema::open(tx, &container, &partition)?;
@@ -144,7 +104,7 @@ impl World {
 
     /// Does what an index build does for a rule: every living item gets its base, without a write of the item.
     fn build(&self, rule: u32, dates: &BTreeMap<u32, BTreeMap<u32, Millis>>) {
-        let (container, partition) = (Arc::clone(&self.container), Arc::clone(self.partition()));
+        let (container, partition) = (self.current(), self.partition());
         let dates = dates.clone();
         let built = self.engine.change(move |tx: &mut Transaction<'_>| {
             let gate = Gate::for_write(tx, partition.id)?;
@@ -162,148 +122,17 @@ impl World {
         });
         built.expect("built");
     }
-
-    fn count(&self, text: &str) -> usize {
-        let query = query::parse(text, &[], &query::Dialect::default()).expect("supported");
-        let page =
-            self.engine.query(&self.container, &QueryRequest::new(Some(&query), 1000)).expect("a page");
-        page.rows.len()
-    }
-
-    /// Checks that every figure, queue, counter and index answer is the one computed from the stored items.
-    pub(crate) fn check(&self) {
-        let snapshot = self.engine.store.snapshot().expect("a snapshot");
-        let policy = Arc::clone(&self.partition().policy.read());
-        let now = self.engine.now().expect("a time");
-        let records = stored(&*snapshot, self.partition());
-        let (mut living, mut expired) = (Tally::default(), Tally::default());
-        let mut kinds = [0; 3];
-        for record in &records {
-            let size = Tally { items: 1, bytes: record.size() };
-            if policy.is_expired(&record.header, now) {
-                expired = expired.plus(size);
-            } else {
-                living = living.plus(size);
-                let kind = record.body.get("k").and_then(document::ValueRef::as_i64).expect("a number");
-                kinds[usize::try_from(kind).expect("small")] += 1;
-            }
-        }
-        let usage = self.engine.usage(&self.container).expect("figures");
-        assert_eq!((usage.living, usage.expired), (living, expired), "T18: {policy:?}");
-        for (kind, expected) in kinds.iter().enumerate() {
-            let found = self.count(&format!("SELECT c.id FROM c WHERE c.k = {kind}"));
-            assert_eq!(found, *expected, "T14: {policy:?}");
-        }
-        self.engine.check_index(&self.container).expect("an index as the items call for");
-        self.check_marks(&records);
-        check_queues(&*snapshot, self.partition(), &records);
-        check_buckets(&*snapshot, self.partition(), &records);
-        check_touches(&*snapshot, self.partition(), &records);
-    }
-
-    /// Checks that every index entry tells living items from expired ones.
-    fn check_marks(&self, records: &[Record]) {
-        let view = View::open(&*self.engine.store, self.partition()).expect("a view");
-        let is_expired = |record: &Record| view.gate.policy.is_expired(&record.header, view.gate.now);
-        let expired: BTreeMap<u64, bool> =
-            records.iter().map(|record| (record.number.0, is_expired(record))).collect();
-        let range = KeyRange::prefix(keys::partition(self.partition().id));
-        for entry in view.snapshot.scan(Keyspace::Index, range, Direction::Forward) {
-            let (key, value) = entry.expect("readable");
-            let number = u64::from_be_bytes(*key.last_chunk().expect("an item number"));
-            let mark = Mark::decode(&value).expect("a mark");
-            let living = view.is_living(ItemNumber(number), &mark).expect("readable");
-            assert_eq!(living, !expired[&number], "T14: {mark:?} of item {number}");
-        }
-    }
-
-    /// Purges everything that has expired, a few items at a time, and returns how many items that were.
-    pub(crate) fn purge(&self) -> u64 {
-        let mut purged = 0;
-        loop {
-            let report = self.engine.purge_step(3).expect("a step");
-            purged += report.purged_items;
-            if report.next_due.is_none_or(|due| due > self.engine.now().expect("a time")) {
-                return purged;
-            }
-        }
-    }
 }
 
-/// Returns every stored item, living or expired.
-fn stored(reader: &dyn Read, partition: &Partition) -> Vec<Record> {
-    let range = KeyRange::prefix(keys::partition(partition.id));
-    let decode = |entry: storage::Result<(bytes::Bytes, bytes::Bytes)>| {
-        let (key, value) = entry.expect("readable");
-        let number = keys::item_number(&key).expect("an item's key");
-        let mut record = Record::decode(number, &value).expect("an item");
-        renewals::look_up(reader, partition.id, number, &mut record.header).expect("readable");
-        record
-    };
-    reader.scan(Keyspace::Item, range, Direction::Forward).map(decode).collect()
-}
-
-/// Checks that the queues have the positions of the items and nothing else, and that no entry lies before a purge
-/// cursor.
-fn check_queues(reader: &dyn Read, partition: &Partition, records: &[Record]) {
-    let expected: BTreeSet<Vec<u8>> =
-        records.iter().flat_map(|record| queue_keys(partition, record)).collect();
-    let range = KeyRange::prefix(keys::partition(partition.id));
-    let found = reader.scan(Keyspace::Queue, range, Direction::Forward);
-    let found: BTreeSet<Vec<u8>> = found.map(|entry| entry.expect("readable").0.to_vec()).collect();
-    assert_eq!(found, expected);
-    for queue in partition.policy.read().queues() {
-        let (keyspace, key) = Key::PurgeCursor(partition.id, queue).encode();
-        let Some(cursor) = reader.get(keyspace, &key).expect("readable") else { continue };
-        let prefix = keys::queue_prefix(partition.id, queue);
-        let first = found.iter().find(|key| key.starts_with(&prefix));
-        assert!(first.is_none_or(|first| **first >= *cursor), "an entry of {queue:?} lies before the hand");
-    }
-}
-
-fn queue_keys(partition: &Partition, record: &Record) -> Vec<Vec<u8>> {
-    let places = record.header.expiry_positions().chain(record.header.stamp_position());
-    let key = |QueuePosition { queue, base }| {
-        Key::Queue { partition: partition.id, queue, base, number: record.number }.encode().1
-    };
-    places.map(key).collect()
-}
-
-/// Checks that the buckets are the sums over the items: no purged item is counted any more.
-fn check_buckets(reader: &dyn Read, partition: &Partition, records: &[Record]) {
-    let mut expected: BTreeMap<Vec<u8>, Tally> = BTreeMap::new();
-    for record in records {
-        for QueuePosition { queue, base } in record.header.expiry_positions() {
-            for grain in [Grain::Hour, Grain::Second, Grain::Milli] {
-                if grain == Grain::Milli && base.rem_euclid(1000) == 0 {
-                    continue;
-                }
-                let start = base.div_euclid(grain.millis()).saturating_mul(grain.millis());
-                let key = Key::Bucket { partition: partition.id, queue, grain, start }.encode().1;
-                let sum = expected.entry(key).or_default();
-                *sum = sum.plus(Tally { items: 1, bytes: record.size() });
-            }
-        }
-    }
-    let all = keys::partition(partition.id);
-    let found: BTreeMap<Vec<u8>, Tally> = reader
-        .scan(Keyspace::Counter, KeyRange::prefix([&all[..], &[0x20]].concat()), Direction::Forward)
-        .map(|entry| entry.expect("readable"))
-        .map(|(key, value)| (key.to_vec(), Tally::decode(&value).expect("a counter")))
-        .collect();
-    assert_eq!(found, expected);
-}
-
-/// Checks that renewal records lie beside items that exist, and nowhere else.
-fn check_touches(reader: &dyn Read, partition: &Partition, records: &[Record]) {
-    let renewed_at = records.iter().filter(|record| record.header.renewed_at.is_some()).count();
-    let range = KeyRange::prefix([&keys::partition(partition.id)[..], &[0x80]].concat());
-    assert_eq!(reader.scan(Keyspace::Counter, range, Direction::Forward).count(), renewed_at);
+fn with_container() -> World {
+    let world = World::new();
+    world.container("");
+    world
 }
 
 #[test]
 fn t27_figures_are_exact_where_several_rules_kill_the_same_items() {
-    let world = World::new();
+    let world = with_container();
     world.rule(1, 0);
     world.rule(2, 500);
     world.change(Change::DefaultTtl(DefaultTtl::Seconds(5)));
@@ -317,18 +146,18 @@ fn t27_figures_are_exact_where_several_rules_kill_the_same_items() {
     }
     for _ in 0..80 {
         world.check();
-        world.advance(97);
+        world.pass_millis(97);
     }
-    let expired = world.engine.usage(&world.container).expect("figures").expired.items;
+    let expired = world.counts().1;
     assert!(expired > 50, "{expired}");
-    assert_eq!(world.purge(), expired, "each item is purged once, whatever number of queues it stands in");
+    assert_eq!(world.drain(), expired, "each item is purged once, whatever number of queues it stands in");
     world.check();
 }
 
 /// Millions of items may share a second: the millisecond in which the prefix ends is exact without reading them.
 #[test]
 fn t27_figures_are_exact_to_the_millisecond_and_before_1970() {
-    let world = World::new();
+    let world = with_container();
     world.rule(1, 0);
     let now = world.now_ms();
     let hour = now - now.rem_euclid(3_600_000);
@@ -338,11 +167,11 @@ fn t27_figures_are_exact_to_the_millisecond_and_before_1970() {
     }
     world.write(Edit::new(99, &[(1, Millis::MAX)]));
     for (step, expected) in [(0, 7), (1, 9), (997, 9), (1, 10), (1, 11), (100_000, 11)] {
-        world.advance(step);
+        world.pass_millis(step);
         world.check();
-        assert_eq!(world.engine.usage(&world.container).expect("figures").expired.items, expected);
+        assert_eq!(world.counts().1, expected);
     }
-    assert_eq!(world.purge(), 11);
+    assert_eq!(world.drain(), 11);
     world.check();
     let (snapshot, id) = (world.engine.store.snapshot().expect("a snapshot"), world.partition().id);
     let queue = world.partition().policy.read().rules[0].newest();
@@ -354,56 +183,56 @@ fn t27_figures_are_exact_to_the_millisecond_and_before_1970() {
 /// passed.
 #[test]
 fn t27_an_item_written_dead_is_purged_wherever_the_hand_stands() {
-    let world = World::new();
+    let world = with_container();
     world.rule(1, 1000);
     let now = world.now_ms();
     for (id, age) in [(1, 5000), (2, 9000), (3, 2000), (4, 100_000)] {
         world.write(Edit::new(id, &[(1, now - age)]));
         world.check();
-        assert_eq!(world.count("SELECT c.id FROM c"), 0);
-        assert_eq!(world.purge(), 1, "id {id}");
+        assert_eq!(world.ids("SELECT c.id FROM c").len(), 0);
+        assert_eq!(world.drain(), 1, "id {id}");
         world.check();
     }
     world.write(Edit::new(5, &[(1, now + 5000)]));
     world.write(Edit::new(5, &[(1, now - 5000)]));
     world.check();
-    assert_eq!(world.purge(), 1, "also one that an update has killed");
+    assert_eq!(world.drain(), 1, "also one that an update has killed");
 }
 
 #[test]
 fn t19_t27_the_purge_says_when_the_first_date_comes() {
-    let world = World::new();
+    let world = with_container();
     world.rule(1, 1500);
     world.change(Change::AddRule { id: 2 });
     let now = world.now_ms();
     world.write(Edit::new(1, &[(1, now + 7000), (2, now)]));
     world.write(Edit::new(2, &[(1, now + 4001)]));
     let next_due = || world.engine.purge_step(10).expect("a step").next_due;
-    while next_due().is_some_and(|due| due.millis() <= START_MS) {}
-    assert_eq!(next_due(), Some(Time::from_millis(START_MS + 4001 + 1500)));
+    while next_due().is_some_and(|due| due.millis() <= START * 1000) {}
+    assert_eq!(next_due(), Some(Time::from_millis(START * 1000 + 4001 + 1500)));
     world.change(Change::SetDelay { id: 1, delay_ms: 9000 });
-    assert_eq!(next_due(), Some(Time::from_millis(START_MS + 4001 + 9000)));
+    assert_eq!(next_due(), Some(Time::from_millis(START * 1000 + 4001 + 9000)));
     world.change(Change::DropRule { id: 1 });
     assert_eq!(next_due(), None, "the rule that is not in force wants nothing");
     world.change(Change::SetDelay { id: 2, delay_ms: 20_000 });
-    assert_eq!(next_due(), Some(Time::from_millis(START_MS + 20_000)));
+    assert_eq!(next_due(), Some(Time::from_millis(START * 1000 + 20_000)));
 }
 
 /// T13, T22: items that a dropped rule had expired stay expired and are purged; its entries of living items are removed
 /// with their next versions.
 #[test]
 fn t27_a_dropped_rule_leaves_nothing_for_good() {
-    let world = World::new();
+    let world = with_container();
     world.rule(1, 0);
     let now = world.now_ms();
     for id in 0..10 {
         world.write(Edit::new(id, &[(1, now + Millis::from(id) * 1000)]));
     }
-    world.advance(4500);
+    world.pass_millis(4500);
     world.change(Change::DropRule { id: 1 });
-    world.advance(100_000);
+    world.pass_millis(100_000);
     world.check();
-    assert_eq!(world.purge(), 5);
+    assert_eq!(world.drain(), 5);
     world.check();
     assert_eq!(
         world.partition().policy.read().queues().len(),
@@ -415,19 +244,19 @@ fn t27_a_dropped_rule_leaves_nothing_for_good() {
     }
     world.check();
     let snapshot = world.engine.store.snapshot().expect("a snapshot");
-    assert!(stored(&*snapshot, world.partition()).iter().all(|record| record.header.bases.is_empty()));
+    assert!(stored(&*snapshot, &world.partition()).iter().all(|record| record.header.bases.is_empty()));
 }
 
 /// Changes of one commit take effect one after the other: for example a TTL index dropped and created again.
 #[test]
 fn t13_several_changes_in_one_commit_follow_each_other() {
-    let world = World::new();
+    let world = with_container();
     let ten = || Change::DefaultTtl(DefaultTtl::Seconds(10));
     world.change_all(vec![ten(), Change::AddRule { id: 1 }, Change::SetDelay { id: 1, delay_ms: 0 }]);
     let now = world.now_ms();
     world.write(Edit::new(1, &[(1, now)]));
     world.write(Edit::new(2, &[]));
-    world.advance(10_000);
+    world.pass_millis(10_000);
     let again =
         [Change::DropRule { id: 1 }, Change::AddRule { id: 2 }, Change::DefaultTtl(DefaultTtl::Off), ten()];
     world.change_all(again.to_vec());
@@ -436,64 +265,94 @@ fn t13_several_changes_in_one_commit_follow_each_other() {
     world.change_all(vec![ten(), Change::DropRule { id: 1 }]);
     assert_eq!(world.partition().policy.read().version, version, "nothing differs");
     world.check();
-    assert_eq!(world.purge(), 2);
+    assert_eq!(world.drain(), 2);
     world.check();
+}
+
+/// Random writes, rules and purges of items with dates.
+struct DateRuleTest {
+    world: World,
+    random: Rng,
+    /// The dates of the last version of each item.
+    dates: BTreeMap<u32, BTreeMap<u32, Millis>>,
+    last_rule: u32,
+}
+
+impl DateRuleTest {
+    fn write(&mut self) {
+        let random = &mut self.random;
+        let id = random.u32(..25);
+        let ttl = random.choice([OwnTtl::Absent, OwnTtl::Absent, OwnTtl::Never, OwnTtl::Seconds(2)]);
+        let mut edit = Edit::new(id, &[]);
+        (edit.ttl, edit.padding) = (ttl.unwrap_or_default(), random.usize(..50));
+        for rule in 1..=self.last_rule + 1 {
+            if random.u8(..3) > 0 {
+                let date = self.world.now_ms() + random.i64(-4000..4000);
+                edit.dates.insert(rule, if random.bool() { date } else { date / 1000 * 1000 });
+            }
+        }
+        self.dates.insert(id, edit.dates.clone());
+        self.world.write(edit);
+    }
+
+    fn add_rule(&mut self) {
+        if self.world.partition().policy.read().rules.len() < 3 {
+            self.last_rule += 1;
+            self.world.change(Change::AddRule { id: self.last_rule });
+        } else {
+            self.change_rule();
+        }
+    }
+
+    /// Changes or drops a rule, or changes the time to live if there is none.
+    fn change_rule(&mut self) {
+        let random = &mut self.random;
+        let rules = self.world.partition().policy.read().rules.clone();
+        match random.choice(rules) {
+            Some(rule) if random.u8(..4) == 0 => self.world.change(Change::DropRule { id: rule.id }),
+            Some(rule) => {
+                if rule.delay_ms.is_none() {
+                    self.world.build(rule.id, &self.dates);
+                }
+                self.world.change(Change::SetDelay { id: rule.id, delay_ms: random.i64(0..4000) });
+            }
+            None => {
+                let ttl = [DefaultTtl::Off, DefaultTtl::Never, DefaultTtl::Seconds(random.u32(1..5))];
+                self.world.change(Change::DefaultTtl(random.choice(ttl).unwrap_or_default()));
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        self.world.drain();
+        let usage = self.world.engine.usage(&self.world.current()).expect("figures");
+        assert_eq!(usage.expired, Tally::default());
+    }
+}
+
+impl ModelTest for DateRuleTest {
+    const SEEDS: u64 = 40;
+    const LENGTH: usize = 63;
+    const STEPS: &'static [Step<Self>] = &[
+        (8, "write", Self::write),
+        (4, "pass", |test| test.world.pass_millis(test.random.u64(..2500))),
+        (1, "add a rule", Self::add_rule),
+        (3, "change a rule", Self::change_rule),
+        (1, "drain", Self::drain),
+        (1, "restart", |test| test.world.restart()),
+        (3, "purge", |test| test.world.purge_some(test.random.usize(1..4))),
+    ];
+
+    fn start(_: u64, random: Rng) -> DateRuleTest {
+        DateRuleTest { world: with_container(), random, dates: BTreeMap::new(), last_rule: 0 }
+    }
+
+    fn compare(&mut self) {
+        self.world.check();
+    }
 }
 
 #[test]
 fn t22_t27_random_lives_leave_no_trace_and_miscount_nobody() {
-    for seed in 0..40 {
-        println!("seed {seed}");
-        let mut random = fastrand::Rng::with_seed(seed);
-        let world = World::new();
-        let mut dates: BTreeMap<u32, BTreeMap<u32, Millis>> = BTreeMap::new();
-        let mut last_rule = 0;
-        for _ in 0..60 {
-            let rules = world.partition().policy.read().rules.clone();
-            match random.u8(..20) {
-                0..8 => {
-                    let id = random.u32(..25);
-                    let ttl =
-                        random.choice([OwnTtl::Absent, OwnTtl::Absent, OwnTtl::Never, OwnTtl::Seconds(2)]);
-                    let mut edit = Edit::new(id, &[]);
-                    (edit.ttl, edit.padding) = (ttl.unwrap_or_default(), random.usize(..50));
-                    for rule in 1..=last_rule + 1 {
-                        if random.u8(..3) > 0 {
-                            let date = world.now_ms() + random.i64(-4000..4000);
-                            edit.dates.insert(rule, if random.bool() { date } else { date / 1000 * 1000 });
-                        }
-                    }
-                    dates.insert(id, edit.dates.clone());
-                    world.write(edit);
-                }
-                8..12 => world.advance(random.u64(..2500)),
-                12 if rules.len() < 3 => {
-                    last_rule += 1;
-                    world.change(Change::AddRule { id: last_rule });
-                }
-                12..16 => match random.choice(rules) {
-                    Some(rule) if random.u8(..4) == 0 => world.change(Change::DropRule { id: rule.id }),
-                    Some(rule) => {
-                        if rule.delay_ms.is_none() {
-                            world.build(rule.id, &dates);
-                        }
-                        world.change(Change::SetDelay { id: rule.id, delay_ms: random.i64(0..4000) });
-                    }
-                    None => {
-                        let ttl = [DefaultTtl::Off, DefaultTtl::Never, DefaultTtl::Seconds(random.u32(1..5))];
-                        world.change(Change::DefaultTtl(random.choice(ttl).unwrap_or_default()));
-                    }
-                },
-                16 => {
-                    world.purge();
-                    let usage = world.engine.usage(&world.container).expect("figures");
-                    assert_eq!(usage.expired, Tally::default());
-                }
-                _ => {
-                    world.engine.purge_step(random.usize(1..4)).expect("a step");
-                }
-            }
-            world.check();
-        }
-    }
+    run::<DateRuleTest>();
 }

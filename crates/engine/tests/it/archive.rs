@@ -5,17 +5,12 @@ use std::time::Duration;
 
 use bson::{Document, Value};
 use engine::{
-    Api, ArchiveDirectory, Collection, DefaultTtl, Error, ItemAddress, Operation, Owner, Precondition,
-    PurgeNews,
+    ArchiveDirectory, Collection, DefaultTtl, Error, ItemAddress, Operation, Owner, Precondition, PurgeNews,
 };
 use storage::Time;
 
 use crate::collections::{by, date, item};
 use crate::world::{START, World, body, definition, key};
-
-fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
 
 fn wish(world: &World, owner: &Owner, directory: Option<&str>) {
     let directory = directory.map(|name| ArchiveDirectory::parse(name).expect("a good name"));
@@ -39,12 +34,12 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 fn status(world: &World) -> engine::ArchiveStatus {
-    world.engine.archive_status(&owner(world)).expect("figures").expect("an archive is wished for")
+    world.engine.archive_status(&world.owner()).expect("figures").expect("an archive is wished for")
 }
 
 /// Returns how many expired items are not purged.
 fn backlog(world: &World) -> u64 {
-    world.engine.purge_figures(&owner(world)).expect("figures").backlog.items
+    world.engine.purge_figures(&world.owner()).expect("figures").backlog.items
 }
 
 #[test]
@@ -162,7 +157,7 @@ fn t32_an_operator_hurries_it() {
     world.drain();
     world.archive.set_full("cold", false);
     assert_eq!(world.drain(), 0);
-    world.engine.retry_archives(Some(&owner(&world))).expect("tried");
+    world.engine.retry_archives(Some(&world.owner())).expect("tried");
     assert_eq!(world.drain(), 1);
 }
 
@@ -220,10 +215,10 @@ fn t32_without_the_wish_what_waits_goes_without_a_line() {
     world.create("a", r#""id":"x""#).expect("created");
     world.drain();
     assert_eq!(backlog(&world), 2);
-    wish(&world, &owner(&world), None);
+    wish(&world, &world.owner(), None);
     assert_eq!(world.drain(), 2);
     assert_eq!((backlog(&world), world.engine.archive_sums().waiting), (0, 0));
-    assert_eq!(world.engine.archive_status(&owner(&world)).expect("figures"), None);
+    assert_eq!(world.engine.archive_status(&world.owner()).expect("figures"), None);
 }
 
 #[test]
@@ -234,7 +229,7 @@ fn t32_another_directory_gets_what_is_not_removed_yet() {
     }
     world.pass(10);
     assert_eq!(world.engine.purge_step(3).expect("a step").purged_items, 3);
-    wish(&world, &owner(&world), Some("warm"));
+    wish(&world, &world.owner(), Some("warm"));
     assert_eq!(world.drain(), 17);
     assert_eq!((ids(&world).len(), world.archive.lines("warm").len()), (20, 17));
 }
@@ -311,17 +306,17 @@ fn t31_nothing_of_a_held_container_is_archived() {
     let world = archived(r#","defaultTtl":10"#);
     world.create("a", r#""id":"x""#).expect("created");
     world.create("a", r#""id":"held""#).expect("created");
-    world.engine.hold_item(&owner(&world), &ItemAddress::Id(key("a"), "held".into()), "7").expect("lives");
+    world.engine.hold_item(&world.owner(), &ItemAddress::Id(key("a"), "held".into()), "7").expect("lives");
     world.pass(10);
     world
         .engine
-        .change_lifecycle(&owner(&world), |settings| settings.hold = Some("7".into()))
+        .change_lifecycle(&world.owner(), |settings| settings.hold = Some("7".into()))
         .expect("a wish");
     assert_eq!((world.drain(), ids(&world).len()), (0, 0));
-    world.engine.change_lifecycle(&owner(&world), |settings| settings.hold = None).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), |settings| settings.hold = None).expect("a wish");
     assert_eq!((world.drain(), ids(&world)), (1, vec!["x".to_owned()]));
     world.pass(90);
-    world.engine.lift_item(&owner(&world), &ItemAddress::Id(key("a"), "held".into())).expect("held");
+    world.engine.lift_item(&world.owner(), &ItemAddress::Id(key("a"), "held".into())).expect("held");
     assert_eq!((backlog(&world), world.counts()), (1, (0, 0)), "it died at the lift");
     assert_eq!(world.drain(), 1);
     let line = world.archive.lines("cold").remove(1);
@@ -347,7 +342,7 @@ fn t34_nothing_is_archived_by_a_suspect_clock() {
 fn t24_a_full_archive_makes_a_bound_be_missed_and_told() {
     let world = archived(r#","defaultTtl":10"#);
     let promise = |settings: &mut engine::Lifecycle| settings.max_purge_delay = Some(60);
-    world.engine.change_lifecycle(&owner(&world), promise).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), promise).expect("a wish");
     world.engine.retention_step().expect("a look");
     world.create("a", r#""id":"x""#).expect("created");
     world.archive.set_full("cold", true);
@@ -395,7 +390,7 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     let (collection, owner) = collection_of(&world);
     let ttl = by("at").with("expireAfterSeconds", 0);
     world.index(&collection, &ttl);
-    world.clock.advance(Duration::from_millis(125));
+    world.pass_millis(125);
     world.put(&collection, &item(1).with("at", date(START - 1000))).expect("inserted");
     world.put(&collection, &item(1).with("v", 2)).expect("the dead one is no obstacle");
     assert_eq!(world.drain(), 1);
@@ -449,7 +444,7 @@ fn t32_another_directory_does_not_wait_for_one_that_is_full() {
     world.archive.set_full("cold", true);
     world.pass(10);
     assert_eq!(world.drain(), 0);
-    wish(&world, &owner(&world), Some("warm"));
+    wish(&world, &world.owner(), Some("warm"));
     assert_eq!((world.drain(), world.archive.lines("warm").len()), (1, 1));
     assert_eq!(status(&world).failure, None);
 }

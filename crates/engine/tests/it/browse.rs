@@ -1,14 +1,10 @@
 //! Browsing items as an operator does: only living ones, page by page, each with the instant of its expiry.
 
 use document::ItemNumber;
-use engine::{Api, BrowsePosition, ItemAddress, Owner, Throughput};
+use engine::{BrowsePosition, ItemAddress, Owner, Throughput};
 
 use super::collections::{by, date, item};
 use super::world::{START, World, definition};
-
-fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
 
 fn names(items: &[engine::BrowsedItem]) -> Vec<String> {
     let name = |seen: &engine::BrowsedItem| match &seen.address {
@@ -40,7 +36,7 @@ fn t14_pages_show_the_living_once_and_each_with_its_death() {
         let ttl = if id % 4 == 0 { r#","ttl":10"# } else { "" };
         world.create("a", &format!(r#""id":"{id:02}"{ttl}"#)).expect("new");
     }
-    let owner = owner(&world);
+    let owner = world.owner();
     assert_eq!(all_pages(&world, &owner, 7).0.len(), 20);
     let expiries = |page: &engine::Browsed| {
         page.items.iter().filter_map(|seen| seen.expiry).map(storage::Time::seconds).collect::<Vec<_>>()
@@ -70,7 +66,7 @@ fn the_newest_come_first_and_a_number_is_one_items_for_ever() {
         world.create("k", &format!(r#""id":"{id}""#)).expect("new");
     }
     world.replace("k", "a", r#""id":"a","n":2"#).expect("there");
-    let owner = owner(&world);
+    let owner = world.owner();
     let latest = world.engine.latest(&owner, 2).expect("a page");
     assert_eq!(names(&latest.items), ["a", "c"]);
     let number = latest.items[0].number;
@@ -92,7 +88,7 @@ fn several_physical_partitions_follow_each_other() {
     for id in 0..30 {
         world.create(&format!("k{id}"), &format!(r#""id":"{id:02}""#)).expect("new");
     }
-    let owner = owner(&world);
+    let owner = world.owner();
     for max_items in [1, 4, 10, 30, 31] {
         let mut all = all_pages(&world, &owner, max_items).0;
         all.sort();

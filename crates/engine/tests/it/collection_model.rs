@@ -11,6 +11,7 @@ use mql::index::IndexSpec;
 use storage::Direction;
 
 use crate::collections::{by, id_of, raw};
+use crate::model_test::{ModelTest, Step, run};
 use crate::world::World;
 
 const IDS: i32 = 9;
@@ -87,7 +88,7 @@ struct Rules {
     delays: [Option<i64>; 2],
 }
 
-struct Life {
+struct CollectionTest {
     world: World,
     rng: Rng,
     items: Vec<Known>,
@@ -96,14 +97,7 @@ struct Life {
     held: bool,
 }
 
-impl Life {
-    fn new(seed: u64) -> Life {
-        let world = World::new();
-        world.collection("c");
-        let rules = Rules { default: DefaultTtl::Off, delays: [None, None] };
-        Life { world, rng: Rng::with_seed(seed), items: Vec::new(), rules, held: false }
-    }
-
+impl CollectionTest {
     fn collection(&self) -> Arc<Collection> {
         self.world.engine.collection("db", "c").expect("made at the start")
     }
@@ -113,7 +107,7 @@ impl Life {
     }
 
     /// Removes the items that have expired by the rules in force, at this instant.
-    fn bury(&mut self) {
+    fn remove_expired(&mut self) {
         let now = self.now_ms();
         let (rules, held) = (self.rules.clone(), self.held);
         self.items.retain(|item| held || item.held || !item.is_expired(&rules, now));
@@ -121,7 +115,7 @@ impl Life {
 
     /// Takes over the rules that the collection has by now.
     fn learn_rules(&mut self) {
-        self.bury();
+        self.remove_expired();
         let collection = self.collection();
         let list = collection.indexes();
         let seconds = |field: &str| {
@@ -134,7 +128,7 @@ impl Life {
             Some(seconds) => DefaultTtl::Seconds(seconds as u32),
         };
         self.rules.delays = DATE_FIELDS.map(|field| seconds(field).map(i64::from));
-        self.bury();
+        self.remove_expired();
     }
 
     fn document(&mut self, id: i32) -> Document {
@@ -196,7 +190,7 @@ impl Life {
         let outcome = self.world.put(&self.collection(), &document);
         if there {
             assert!(matches!(outcome, Err(Error::DuplicateKey { .. })), "{outcome:?}");
-        } else if self.is_in_the_way_of_the_dead(&outcome) {
+        } else if self.is_refused_for_an_expired(&outcome) {
         } else if self.expect_unique(&outcome, self.is_taken(&document, id)) {
             self.add(id, document);
         }
@@ -207,8 +201,8 @@ impl Life {
         self.items.push(Known { id, document, written, held: false });
     }
 
-    /// Returns whether a write was refused because it would have removed an expired item of a held collection.
-    fn is_in_the_way_of_the_dead(&self, outcome: &Result<(), Error>) -> bool {
+    /// Whether a write was refused because it would have removed an expired item of a held collection.
+    fn is_refused_for_an_expired(&self, outcome: &Result<(), Error>) -> bool {
         self.held && matches!(outcome, Err(Error::Held { .. }))
     }
 
@@ -239,7 +233,7 @@ impl Life {
             return;
         }
         let refused = outcome.as_ref().map(drop).map_err(Clone::clone);
-        if self.is_in_the_way_of_the_dead(&refused) {
+        if self.is_refused_for_an_expired(&refused) {
             return;
         }
         match at {
@@ -285,9 +279,9 @@ impl Life {
                 (id, found.map(|found| found.document.to_document()))
             })
             .collect();
-        // What the transaction relies on: the previous document of each id that it wrote.
-        let rests_on = |life: &Life, id: i32| {
-            let item = life.items.iter().find(|item| item.id == id);
+        // What the transaction rests on: where it wrote, what was there.
+        let rests_on = |test: &CollectionTest, id: i32| {
+            let item = test.items.iter().find(|item| item.id == id);
             item.map(|item| (item.document.clone(), item.written))
         };
         let before: Vec<_> = wanted.iter().map(|(id, _)| rests_on(self, *id)).collect();
@@ -297,7 +291,7 @@ impl Life {
             2 => self.insert(),
             _ => {}
         }
-        self.bury();
+        self.remove_expired();
         let changes = wanted.iter().zip(&before).filter(|((id, _), before)| rests_on(self, *id) != **before);
         // An item that the transaction itself has created and deleted can cause no conflict.
         let must_conflict = changes.clone().any(|((_, next), before)| next.is_some() || before.is_some());
@@ -320,7 +314,7 @@ impl Life {
                 });
                 assert!(may_conflict || taken || unseen, "a conflict that is none");
             }
-            Err(Error::Held { .. }) => assert!(self.held, "only the dead can be in the way by now"),
+            Err(Error::Held { .. }) => assert!(self.held, "only an expired item can be in the way by now"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -345,7 +339,7 @@ impl Life {
     fn pass(&mut self) {
         let seconds = self.rng.u64(0..20);
         self.world.pass(seconds);
-        self.bury();
+        self.remove_expired();
     }
 
     /// Makes, drops or changes an index.
@@ -364,7 +358,7 @@ impl Life {
         }
         let spec = IndexSpec::parse(spec.view()).expect("a valid specification");
         let list = collection.indexes();
-        self.bury();
+        self.remove_expired();
         let engine = &self.world.engine;
         match list.named(&format!("{name}_1")) {
             None => drop(engine.create_indexes(&collection, vec![spec]).expect("made")),
@@ -401,7 +395,7 @@ impl Life {
         if self.rng.u8(0..4) == 0 {
             self.held = !self.held;
             let hold = self.held.then(|| "a case".to_owned());
-            self.world.engine.change_lifecycle(&owner, |settings| settings.hold = hold).expect("a wish");
+            self.world.engine.change_lifecycle(&owner, |settings| settings.hold = hold).expect("a change");
             return;
         }
         let id = self.rng.i32(0..IDS);
@@ -431,30 +425,13 @@ impl Life {
         }
     }
 
-    fn step(&mut self) {
-        match self.rng.u8(0..31) {
-            0..=7 => self.insert(),
-            8..=14 => self.modify(),
-            15..=16 => self.transaction(),
-            17..=19 => self.pass(),
-            20..=21 => self.change_indexes(),
-            22..=24 => self.build(),
-            28..=30 => self.hold(),
-            25..=26 => {
-                let limit = self.rng.usize(1..5);
-                self.world.engine.purge_step(limit).expect("a step");
-                self.learn_rules();
-            }
-            _ => {
-                self.world.restart();
-                self.bury();
-            }
-        }
-        self.bury();
+    fn purge(&mut self) {
+        self.world.purge_some(self.rng.usize(1..5));
+        self.learn_rules();
     }
 
-    /// Compares the whole visible state.
-    fn compare(&self) {
+    /// Compares which items are living and held, and what they are.
+    fn compare_items(&self) {
         let collection = self.collection();
         let mut seen = self.world.all(&collection, Direction::Forward);
         let mut known: Vec<i32> = self.items.iter().map(|item| item.id).collect();
@@ -474,6 +451,12 @@ impl Life {
         held.sort();
         wanted.sort();
         assert_eq!(held, wanted, "who is held");
+    }
+
+    /// Compares figures, and the order of the entries of the index on `a`.
+    fn compare_index(&self) {
+        let collection = self.collection();
+        let reading = self.world.engine.reading(&[&collection]).expect("a reading");
         let usage = reading.usage(&collection).expect("figures");
         let bytes: usize = self.items.iter().map(|item| raw(&item.document).as_bytes().len()).sum();
         assert_eq!((usage.living.items, usage.living.bytes), (self.items.len() as u64, bytes as u64));
@@ -501,7 +484,46 @@ impl Life {
     }
 }
 
-/// Writes a document into a draft, or deletes the item there. Returns false if it was refused or there was nothing to do.
+impl ModelTest for CollectionTest {
+    const SEEDS: u64 = 24;
+    const LENGTH: usize = 320;
+    const STEPS: &'static [Step<Self>] = &[
+        (8, "insert", Self::insert),
+        (7, "modify", Self::modify),
+        (2, "transaction", Self::transaction),
+        (3, "pass", Self::pass),
+        (2, "change an index", Self::change_indexes),
+        (3, "build", Self::build),
+        (2, "purge", Self::purge),
+        (3, "hold or lift", Self::hold),
+        (1, "restart", |test| test.world.restart()),
+        (2, "check", |test| test.check()),
+    ];
+
+    fn start(_: u64, rng: Rng) -> CollectionTest {
+        let world = World::new();
+        world.collection("c");
+        let rules = Rules { default: DefaultTtl::Off, delays: [None, None] };
+        CollectionTest { world, rng, items: Vec::new(), rules, held: false }
+    }
+
+    fn compare(&mut self) {
+        self.remove_expired();
+        self.compare_items();
+        self.compare_index();
+    }
+
+    fn finish(&mut self) {
+        while self.world.engine.purge_step(50).expect("a step").other_entries > 0 {
+            self.learn_rules();
+        }
+        self.learn_rules();
+        self.compare();
+        self.check();
+    }
+}
+
+/// Writes into a draft: a document, or that the item goes. False if it was refused or there was nothing to do.
 fn draft(
     workspace: &mut Workspace,
     collection: &Arc<Collection>,
@@ -530,24 +552,5 @@ fn draft(
 /// T2, T6, T13, T15, T16, T18, T22, T27.
 #[test]
 fn t13_t15_t27_a_collection_lives_as_the_model_does() {
-    let first = std::env::var("BOLIDE_SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in first.map_or(0..24, |seed: u64| seed..seed + 1) {
-        let outcome = std::panic::catch_unwind(|| {
-            let mut life = Life::new(seed);
-            for step in 0..300 {
-                life.step();
-                life.compare();
-                if step % 20 == 0 {
-                    life.check();
-                }
-            }
-            while life.world.engine.purge_step(50).expect("a step").other_entries > 0 {
-                life.learn_rules();
-            }
-            life.learn_rules();
-            life.compare();
-            life.check();
-        });
-        assert!(outcome.is_ok(), "BOLIDE_SEED={seed}");
-    }
+    run::<CollectionTest>();
 }

@@ -1,22 +1,16 @@
 //! TTL modes other than "since the last write" (T33), rule by rule.
 
-use std::time::Duration;
-
 use document::Path;
 use engine::collection::{Decision, Target};
 use engine::{
-    Api, ArchiveDirectory, Countdown, Error, ItemName, Lifecycle, Operation, Outcome, Owner, Precondition,
+    ArchiveDirectory, Countdown, Error, ItemName, Lifecycle, Operation, Outcome, Owner, Precondition,
 };
 
 use crate::collections::{by, date, item, raw};
 use crate::world::{START, World, body, definition, key};
 
-pub(crate) fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
-
 pub(crate) fn wish(world: &World, wish: impl FnOnce(&mut Lifecycle)) {
-    world.engine.change_lifecycle(&owner(world), wish).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), wish).expect("a wish");
 }
 
 fn path(text: &str) -> Option<Path> {
@@ -82,7 +76,7 @@ fn t33_a_base_property_applies_to_what_is_written_from_then_on() {
     world.replace("a", "x", &text).expect("it lives");
     assert_eq!(seconds_left(&world), Some(60));
     let refused =
-        world.engine.change_lifecycle(&owner(&world), |settings| settings.ttl_property_path = path("/x"));
+        world.engine.change_lifecycle(&world.owner(), |settings| settings.ttl_property_path = path("/x"));
     assert!(refused.expect_err("a wish").to_string().contains("part of its definition"));
 }
 
@@ -98,7 +92,7 @@ fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
             settings.expire_at_path = path("/at");
         });
         world.create("a", r#""id":"x""#).expect("created");
-        world.clock.advance(Duration::from_millis(5567));
+        world.pass_millis(5567);
         world.create("a", &format!(r#""id":"y","created":{}"#, START - 10)).expect("created");
         world.create("a", &format!(r#""id":"z","at":{}"#, START + 5)).expect("created");
         keep(&world, replace(r#""id":"x","ttl":3"#)).expect("replaced");
@@ -106,7 +100,7 @@ fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
         world.pass(7);
         assert_eq!(world.drain(), if archived { 3 } else { 0 });
         let mut told = vec![world.archive.lines("cold")];
-        for log in world.engine.deletion_logs_of(&owner(&world)).expect("logs") {
+        for log in world.engine.deletion_logs_of(&world.owner()).expect("logs") {
             let lines = world.engine.deletion_page(log.log, 0).expect("a page").lines;
             let lines = String::from_utf8(lines).expect("text");
             told.push(lines.lines().filter(|line| line.contains("purged")).map(str::to_owned).collect());

@@ -2,15 +2,11 @@
 
 use document::PartitionKey;
 use engine::{
-    Api, Consent, DeletionLog, ItemAddress, Owner, Precondition, Tampering, Throughput, Verifier, Watch,
+    Consent, DeletionLog, ItemAddress, Owner, Precondition, Tampering, Throughput, Verifier, Watch,
 };
 
 use crate::collections::{by, date, item};
 use crate::world::{START, World};
-
-fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
 
 fn record(world: &World, owner: &Owner, is_on: bool) {
     world.engine.change_lifecycle(owner, |settings| settings.deletion_record = is_on).expect("a wish");
@@ -51,7 +47,7 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     world.create("a", r#""id":"before","ttl":1"#).expect("created");
     world.pass(1);
     world.drain();
-    record(&world, &owner(&world), true);
+    record(&world, &world.owner(), true);
     world.create("a", r#""id":"x","secret":"s""#).expect("created");
     world.create("a", r#""id":"y","ttl":9"#).expect("created");
     world.pass(9);
@@ -61,8 +57,8 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     world.pass(11);
     world.drain();
     world.delete("a", "y").expect("deleted by a client");
-    record(&world, &owner(&world), false);
-    let log = log_of(&world, &owner(&world));
+    record(&world, &world.owner(), false);
+    let log = log_of(&world, &world.owner());
     assert!(!log.is_open);
     let lines = lines_of(&world, &log);
     let rules = |ttl: u32| format!(r#""rules":{{"defaultTtl":{ttl},"dateIndexes":[],"hold":null}}"#);
@@ -87,8 +83,8 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     assert_eq!(world.engine.verify_deletion_log(&log), Ok(Ok(())));
     assert!(!lines.concat().contains("secret"), "no bodies");
 
-    record(&world, &owner(&world), true);
-    let again = log_of(&world, &owner(&world));
+    record(&world, &world.owner(), true);
+    let again = log_of(&world, &world.owner());
     assert_eq!((again.count, again.is_open), (log.count + 1, true), "an earlier record goes on");
 }
 
@@ -96,17 +92,17 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
 fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
     let world = World::new();
     world.container(r#","defaultTtl":5"#);
-    record(&world, &owner(&world), true);
+    record(&world, &world.owner(), true);
     for id in ["held", "dead"] {
         world.create("a", &format!(r#""id":"{id}""#)).expect("created");
     }
     let item = ItemAddress::Id(PartitionKey::from_header(r#"["a"]"#).expect("a key"), "held".to_owned());
-    world.engine.hold_item(&owner(&world), &item, "a case").expect("held");
+    world.engine.hold_item(&world.owner(), &item, "a case").expect("held");
     world.pass(6);
     // The other one is expired and not purged: the change leaves a cutoff that would cover the held one.
     world.set_default(Some(2));
-    world.engine.lift_item(&owner(&world), &item).expect("lifted");
-    let log = log_of(&world, &owner(&world));
+    world.engine.lift_item(&world.owner(), &item).expect("lifted");
+    let log = log_of(&world, &world.owner());
     let lines = lines_of(&world, &log);
     let lifted = concat!(
         r#""purged","id":"held","partitionKey":["a"],"_ts":1700000000,"#,
@@ -138,20 +134,20 @@ fn the_record_outlives_its_container() {
     assert_eq!(world.engine.verify_deletion_log(&logs[0]), Ok(Ok(())));
 
     world.container("");
-    assert_eq!(world.engine.deletion_logs_of(&self::owner(&world)).expect("logs"), [], "a new one has none");
+    assert_eq!(world.engine.deletion_logs_of(&world.owner()).expect("logs"), [], "a new one has none");
 }
 
 #[test]
 fn pages_go_on_where_the_last_one_ended() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);
-    record(&world, &owner(&world), true);
+    record(&world, &world.owner(), true);
     for number in 0..30 {
         world.create("a", &format!(r#""id":"{number}""#)).expect("created");
     }
     world.pass(10);
     world.drain();
-    let log = log_of(&world, &owner(&world));
+    let log = log_of(&world, &world.owner());
     assert_eq!(log.count, 31);
     let rest = world.engine.deletion_page(log.log, 29).expect("a page");
     assert_eq!((rest.lines.split_inclusive(|byte| *byte == b'\n').count(), rest.last), (2, 31));
@@ -172,14 +168,14 @@ fn each_physical_partition_has_a_log_and_all_share_the_archive() {
         settings.deletion_record = true;
         settings.archive = engine::ArchiveDirectory::parse("cold");
     };
-    world.engine.change_lifecycle(&owner(&world), settings).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), settings).expect("a wish");
     for number in 0..40 {
         world.create(&format!("key {number}"), r#""id":"x""#).expect("created");
     }
     world.pass(10);
     assert_eq!(world.drain(), 40);
     assert_eq!(world.archive.lines("cold").len(), 40);
-    let logs = world.engine.deletion_logs_of(&owner(&world)).expect("logs");
+    let logs = world.engine.deletion_logs_of(&world.owner()).expect("logs");
     assert_eq!((logs.len(), logs.iter().map(|log| log.count - 1).sum::<u64>()), (4, 40));
     for (position, log) in logs.iter().enumerate() {
         assert!(log.count > 1, "each has some of them");

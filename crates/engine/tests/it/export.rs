@@ -1,6 +1,6 @@
 //! Exports: every living item once, page by page, whatever happens between two pages.
 
-use engine::{Api, Error, ExportPage, Exported, Owner, Precondition, Throughput};
+use engine::{Error, ExportPage, Exported, Owner, Precondition, Throughput};
 
 use crate::collections::{item, raw};
 use crate::world::{World, definition};
@@ -30,10 +30,6 @@ fn rest(world: &World, owner: &Owner, mut after: Option<String>, max_bytes: usiz
     }
 }
 
-fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
-
 #[test]
 fn an_item_is_exported_once_whatever_is_written_between_two_pages() {
     let world = World::new();
@@ -41,7 +37,7 @@ fn an_item_is_exported_once_whatever_is_written_between_two_pages() {
     for n in 0..10 {
         world.create("a", &format!(r#""id":"{n}""#)).expect("new");
     }
-    let owner = owner(&world);
+    let owner = world.owner();
     assert_eq!(rest(&world, &owner, None, 1), (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
     let (first, next) = page(&world, &owner, None, 1);
     assert_eq!(first, ["0"]);
@@ -64,7 +60,7 @@ fn t14_the_dead_are_not_exported_and_no_token_names_them() {
         if purged {
             world.engine.purge_step(100).expect("a step");
         }
-        let owner = owner(&world);
+        let owner = world.owner();
         assert_eq!(rest(&world, &owner, None, 1), ["1", "3", "5"]);
         let (_, first) = page(&world, &owner, None, 1);
         let (_, second) = page(&world, &owner, first.as_deref(), 1);
@@ -77,10 +73,10 @@ fn t14_the_dead_are_not_exported_and_no_token_names_them() {
 fn t33_an_export_restarts_no_countdown() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);
-    world.engine.change_lifecycle(&owner(&world), |settings| settings.sliding = true).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), |settings| settings.sliding = true).expect("a wish");
     world.create("a", r#""id":"x""#).expect("new");
     world.pass(6);
-    assert_eq!(rest(&world, &owner(&world), None, 100), ["x"]);
+    assert_eq!(rest(&world, &world.owner(), None, 100), ["x"]);
     world.pass(6);
     assert!(!world.is_living("a", "x"));
 }
@@ -95,7 +91,7 @@ fn all_partitions_are_exported_and_collections_to_the_byte() {
     for n in 0..30 {
         world.create(&format!("k{n}"), &format!(r#""id":"{n}""#)).expect("new");
     }
-    let mut all = rest(&world, &owner(&world), None, 200);
+    let mut all = rest(&world, &world.owner(), None, 200);
     all.sort_by_key(|id| id.parse::<u32>().expect("a number"));
     assert_eq!(all, (0..30).map(|n| n.to_string()).collect::<Vec<_>>());
 
@@ -118,16 +114,16 @@ fn a_token_of_a_container_that_was_made_again_is_refused() {
     for n in 0..3 {
         world.create("a", &format!(r#""id":"{n}""#)).expect("new");
     }
-    let (_, next) = page(&world, &owner(&world), None, 1);
+    let (_, next) = page(&world, &world.owner(), None, 1);
     world.engine.delete_container(&world.current(), &Precondition::None).expect("it is there");
     world.container("");
     let next = next.expect("more");
-    let refused = world.engine.export_page(&owner(&world), Some(&next), 1);
+    let refused = world.engine.export_page(&world.owner(), Some(&next), 1);
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{next}: {refused:?}");
     for token in
         ["", "1", "x.y", "1.2.3", "-1.1", &next[1..], &next[..next.len() - 1], &next.replacen('A', "B", 1)]
     {
-        let refused = world.engine.export_page(&owner(&world), Some(token), 1);
+        let refused = world.engine.export_page(&world.owner(), Some(token), 1);
         assert!(matches!(refused, Err(Error::InvalidContinuation { .. })), "{token}: {refused:?}");
     }
 }

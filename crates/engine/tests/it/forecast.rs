@@ -1,13 +1,10 @@
 //! Forecast and dry run against what then happens (T30).
 
-use engine::{Api, DefaultTtl, Interval, Owner, Tally};
+use engine::{DefaultTtl, Interval, Owner, Tally};
 
-use super::countings::{read, wish};
-use super::world::World;
-
-fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
+use crate::countings::{read, wish};
+use crate::model_test::each_seed;
+use crate::world::World;
 
 fn expired(world: &World, owner: &Owner) -> Tally {
     world.engine.usage_of(owner).expect("figures").expired
@@ -37,35 +34,35 @@ fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
 
 #[test]
 fn t30_a_forecast_is_what_happens() {
-    for seed in 0..60 {
+    each_seed(60, |seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let world = World::new();
         let interval = [Interval::Minute, Interval::Hour, Interval::Day][random.usize(..3)];
         let (count, length) = (random.usize(1..8), interval.seconds());
         world.container(&format!(r#","defaultTtl":{}"#, random.u64(1..length * 6)));
         populate(&world, &mut random, length * 6);
-        let owner = owner(&world);
+        let owner = world.owner();
         let living = world.engine.usage_of(&owner).expect("figures").living;
         let forecast = world.engine.forecast(&owner, interval, count).expect("a forecast");
         assert!(forecast.exact);
-        assert_eq!(forecast.overdue, expired(&world, &owner), "seed {seed}");
+        assert_eq!(forecast.overdue, expired(&world, &owner));
         let mut before = forecast.overdue;
         for (at, expected) in forecast.intervals.iter().enumerate() {
             world.pass(length);
             let after = expired(&world, &owner);
-            assert_eq!(less(after, before), *expected, "seed {seed}, interval {at}");
+            assert_eq!(less(after, before), *expected, "interval {at}");
             before = after;
         }
         world.pass(1 << 32);
-        assert_eq!(less(expired(&world, &owner), before), forecast.later, "seed {seed}");
+        assert_eq!(less(expired(&world, &owner), before), forecast.later);
         let rest = world.engine.usage_of(&owner).expect("figures").living;
-        assert_eq!(rest, forecast.never, "seed {seed} of {living:?}");
-    }
+        assert_eq!(rest, forecast.never, "of {living:?}");
+    });
 }
 
 #[test]
 fn t30_a_dry_run_is_what_the_change_then_does() {
-    for seed in 0..100 {
+    each_seed(100, |seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let world = World::new();
         world.container("");
@@ -82,20 +79,20 @@ fn t30_a_dry_run_is_what_the_change_then_does() {
                 u32::try_from(seconds).map_or(DefaultTtl::Never, DefaultTtl::Seconds)
             });
             let before = world.engine.usage(&world.current()).expect("figures");
-            let dry_run = world.engine.dry_run(&owner(&world), default_ttl).expect("figures");
-            let told = world.engine.forecast_if(&owner(&world), default_ttl, Interval::Minute, 5);
+            let dry_run = world.engine.dry_run(&world.owner(), default_ttl).expect("figures");
+            let told = world.engine.forecast_if(&world.owner(), default_ttl, Interval::Minute, 5);
             world.set_default(next);
-            let then = world.engine.forecast(&owner(&world), Interval::Minute, 5).expect("a forecast");
-            assert_eq!(told.expect("a forecast"), then, "seed {seed}");
+            let then = world.engine.forecast(&world.owner(), Interval::Minute, 5).expect("a forecast");
+            assert_eq!(told.expect("a forecast"), then);
             let after = world.engine.usage(&world.current()).expect("figures");
             assert!(dry_run.expiring.exact);
-            assert_eq!(dry_run.living, before.living, "seed {seed}");
-            assert_eq!(dry_run.expiring.tally, less(after.expired, before.expired), "seed {seed}");
-            assert_eq!(dry_run.remaining(), after.living, "seed {seed}");
+            assert_eq!(dry_run.living, before.living);
+            assert_eq!(dry_run.expiring.tally, less(after.expired, before.expired));
+            assert_eq!(dry_run.remaining(), after.living);
             world.pass(random.u64(..50));
             if random.bool() {
                 world.engine.purge_step(random.usize(1..20)).expect("a step");
             }
         }
-    }
+    });
 }

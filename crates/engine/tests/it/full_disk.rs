@@ -6,7 +6,7 @@ use engine::limits::INSERT_CHUNK_ITEMS;
 use engine::{Error, ItemAddress, Owner, Precondition, Scrubbed};
 
 use crate::collections::{by, item, raw};
-use crate::holds::{address, owner};
+use crate::holds::address;
 use crate::world::{World, definition};
 
 /// T19: on a full disk the purge frees space, and so do users by deleting items or letting them expire.
@@ -91,7 +91,7 @@ fn t31_holds_are_placed_and_lifted_without_room() {
     world.set_disk_short(true);
     let kept = Owner::Collection(collection.clone());
     let document = ItemAddress::DocumentId(Value::Int32(1));
-    for (owner, address) in [(owner(&world), address("a", "x")), (kept, document)] {
+    for (owner, address) in [(world.owner(), address("a", "x")), (kept, document)] {
         world.engine.hold_item(&owner, &address, "case 7").expect("held");
         world.engine.lift_item(&owner, &address).expect("lifted");
         world.engine.hold_item(&owner, &address, "case 8").expect("held");

@@ -1,7 +1,7 @@
-//! Random operations and a reader of the feed of all versions, beside a model without positions, queues, cutoffs and purge: it
-//! has a list of items, the rules in force, and records each event as it happens (T28).
+//! A reader of the feed of all versions, beside a model that knows no positions, queues, cutoffs or purge: it has a list of
+//! items and the rules in force, and writes down what happens as it happens (T28).
 //!
-//! Every run is made twice, with the purge running at random and without it: both must give the same pages to the byte.
+//! Every operation runs in two worlds, only one of which purges: both must give the same pages to the byte.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use engine::{
 };
 use fastrand::Rng;
 use mql::index::IndexSpec;
-use storage::CrashMode;
+use storage::{CrashMode, Direction};
 
 use crate::collections::{by, raw};
+use crate::model_test::{ModelTest, Reached, Step, run};
 use crate::world::{START, World};
 
 const IDS: i32 = 8;
@@ -122,7 +123,7 @@ struct Reader {
     from: usize,
 }
 
-struct Life {
+struct HistoryTest {
     rng: Rng,
     /// The first purges, the second does not.
     worlds: [World; 2],
@@ -143,33 +144,7 @@ struct Life {
     crashes: usize,
 }
 
-impl Life {
-    fn new(seed: u64) -> Life {
-        let worlds = [World::new(), World::new()];
-        for world in &worlds {
-            world.collection("c");
-        }
-        let mut life = Life {
-            rng: Rng::with_seed(seed),
-            worlds,
-            now_ms: START as i64 * 1000,
-            ahead_ms: 0,
-            version: 0,
-            items: Vec::new(),
-            rules: Rules::default(),
-            events: Vec::new(),
-            minutes: None,
-            floor_ms: 0,
-            reader: Reader { position: Position::from_bytes([0; 32]), seen: Vec::new(), from: 0 },
-            gone: 0,
-            pages: 0,
-            crashes: 0,
-        };
-        life.keep(Some(3));
-        life.begin_reading();
-        life
-    }
-
+impl HistoryTest {
     fn collection(world: &World) -> Arc<Collection> {
         world.engine.collection("db", "c").expect("made at the start")
     }
@@ -177,13 +152,14 @@ impl Life {
     /// Does the same in both worlds; they must answer the same.
     fn both<R: std::fmt::Debug + PartialEq>(&self, run: impl Fn(&World, &Arc<Collection>) -> R) -> R {
         let [one, other] = &self.worlds;
-        let (one, other) = (run(one, &Life::collection(one)), run(other, &Life::collection(other)));
+        let (one, other) =
+            (run(one, &HistoryTest::collection(one)), run(other, &HistoryTest::collection(other)));
         assert_eq!(one, other, "the purge is seen");
         one
     }
 
     /// Expires what is overdue: at its deadline, or now if the rules have just been changed.
-    fn bury(&mut self, rules_changed: bool) {
+    fn expire(&mut self, rules_changed: bool) {
         let (now, rules) = (self.now_ms, self.rules.clone());
         let mut expired: Vec<(i64, Known)> = Vec::new();
         self.items.retain(|item| match item.deadline(&rules).filter(|deadline| *deadline <= now) {
@@ -202,12 +178,17 @@ impl Life {
     fn pass(&mut self, millis: u64) {
         let ahead_ms = std::mem::take(&mut self.ahead_ms);
         for world in &self.worlds {
-            world.clock.advance(std::time::Duration::from_millis(millis - ahead_ms));
+            world.pass_millis(millis - ahead_ms);
         }
         self.now_ms += millis as i64;
-        self.bury(false);
+        self.expire(false);
         let now_ms = self.both(|world, _| world.engine.now().expect("a time").millis() as i64);
         assert_eq!(now_ms, self.now_ms);
+    }
+
+    fn pass_some(&mut self) {
+        let millis = self.rng.choice([1, 500, 1000, 2300, 4000]).expect("one of them");
+        self.pass(millis);
     }
 
     fn draft(&mut self, id: i32) -> Known {
@@ -229,6 +210,9 @@ impl Life {
 
     /// Creates, replaces or deletes.
     fn write(&mut self) {
+        if self.rules.held {
+            return;
+        }
         let id = self.rng.i32(..IDS);
         let old = self.items.iter().position(|item| item.id == id);
         let (next, delete) = (self.draft(id), self.rng.u8(..4) == 0);
@@ -264,11 +248,14 @@ impl Life {
         self.events.push(Told { time_ms: self.now_ms, kind, id, previous, current });
         self.items.extend(next);
         // Expired on arrival.
-        self.bury(true);
+        self.expire(true);
     }
 
     /// Changes a rule: `_ts`, or one of the dates.
     fn change_rule(&mut self) {
+        if self.rules.held {
+            return;
+        }
         let field = self.rng.choice(["_ts", "d", "e"]).expect("one of three");
         let seconds = match self.rng.u8(..5) {
             0 => None,
@@ -297,24 +284,24 @@ impl Life {
             (None, Some(-1)) => self.rules.default = DefaultTtl::Never,
             (None, Some(seconds)) => self.rules.default = DefaultTtl::Seconds(seconds.unsigned_abs()),
         }
-        self.bury(true);
+        self.expire(true);
     }
 
-    fn wish(&self, wish: impl Fn(&mut Lifecycle)) {
+    fn change_lifecycle(&self, change: impl Fn(&mut Lifecycle)) {
         self.both(|world, collection| {
             let owner = Owner::Collection(Arc::clone(collection));
-            drop(world.engine.change_lifecycle(&owner, &wish).expect("a change"));
+            drop(world.engine.change_lifecycle(&owner, &change).expect("a change"));
         });
     }
 
     fn hold(&mut self, held: bool) {
-        self.wish(|lifecycle| lifecycle.hold = held.then(|| "a case".to_owned()));
+        self.change_lifecycle(|lifecycle| lifecycle.hold = held.then(|| "a case".to_owned()));
         self.rules.held = held;
-        self.bury(true);
+        self.expire(true);
     }
 
     fn keep(&mut self, minutes: Option<u32>) {
-        self.wish(|lifecycle| lifecycle.history_minutes = minutes);
+        self.change_lifecycle(|lifecycle| lifecycle.history_minutes = minutes);
         self.floor_ms = match (self.minutes, minutes) {
             (None, Some(_)) => i64::MAX,
             (Some(before), Some(_)) => self.floor_ms.max(self.now_ms - i64::from(before) * MINUTE_MS),
@@ -323,10 +310,15 @@ impl Life {
         self.minutes = minutes;
     }
 
+    fn change_retention(&mut self) {
+        let minutes = self.rng.choice([Some(1), Some(2), Some(3), None]).expect("one of them");
+        self.keep(minutes);
+    }
+
     fn page(&self, start: HistoryStart, max: usize) -> Result<HistoryPage<Found>, Error> {
         let read = |world: &World| {
             let barrier = world.engine.barrier().expect("a barrier");
-            world.engine.collection_history(&Life::collection(world), &barrier, start, max)
+            world.engine.collection_history(&HistoryTest::collection(world), &barrier, start, max)
         };
         let (one, other) = (read(&self.worlds[0]), read(&self.worlds[1]));
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "the purge is seen");
@@ -408,56 +400,82 @@ impl Life {
     /// gets that time later.
     fn restart(&mut self) {
         for world in &mut self.worlds {
-            world.clock.advance(std::time::Duration::from_millis(RESTART_MS));
+            world.pass_millis(RESTART_MS);
             world.restart();
         }
         self.ahead_ms = RESTART_MS;
     }
+}
 
-    fn step(&mut self) {
-        match self.rng.u8(..40) {
-            0..14 if !self.rules.held => self.write(),
-            14..22 => {
-                let millis = self.rng.choice([1, 500, 1000, 2300, 4000]).expect("one of them");
-                self.pass(millis);
-            }
-            22..25 if !self.rules.held => self.change_rule(),
-            25..29 => drop(self.worlds[0].engine.purge_step(3).expect("a step")),
-            29..33 => self.read(false),
-            33 => self.read(true),
-            34 => self.hold(!self.rules.held),
-            35 => {
-                let minutes = self.rng.choice([Some(1), Some(2), Some(3), None]).expect("one of them");
-                self.keep(minutes);
-            }
-            36 => self.crash(),
-            37 => self.pass(20_000),
-            _ => {}
+impl ModelTest for HistoryTest {
+    const SEEDS: u64 = 60;
+    const LENGTH: usize = 250;
+    const STEPS: &'static [Step<Self>] = &[
+        (14, "write", Self::write),
+        (8, "pass", Self::pass_some),
+        (1, "pass 20 s", |test| test.pass(20_000)),
+        (3, "change a rule", Self::change_rule),
+        (4, "purge", |test| test.worlds[0].purge_some(3)),
+        (4, "read a page", |test| test.read(false)),
+        (1, "read all", |test| test.read(true)),
+        (1, "hold or lift", |test| test.hold(!test.rules.held)),
+        (1, "change the retention", Self::change_retention),
+        (1, "crash", Self::crash),
+    ];
+
+    fn start(_: u64, rng: Rng) -> HistoryTest {
+        let worlds = [World::new(), World::new()];
+        for world in &worlds {
+            world.collection("c");
         }
+        let mut test = HistoryTest {
+            rng,
+            worlds,
+            now_ms: START as i64 * 1000,
+            ahead_ms: 0,
+            version: 0,
+            items: Vec::new(),
+            rules: Rules::default(),
+            events: Vec::new(),
+            minutes: None,
+            floor_ms: 0,
+            reader: Reader { position: Position::from_bytes([0; 32]), seen: Vec::new(), from: 0 },
+            gone: 0,
+            pages: 0,
+            crashes: 0,
+        };
+        test.keep(Some(3));
+        test.begin_reading();
+        test
+    }
+
+    fn compare(&mut self) {
+        let mut known: Vec<i32> = self.items.iter().map(|item| item.id).collect();
+        known.sort_unstable();
+        let mut living = self.both(|world, collection| world.all(collection, Direction::Forward));
+        living.sort_unstable();
+        assert_eq!(living, known, "what lives");
+    }
+
+    fn finish(&mut self) {
+        if self.rules.held {
+            self.hold(false);
+        }
+        self.read(true);
+    }
+
+    fn reached(&self) -> Vec<Reached> {
+        let expiries = self.events.iter().filter(|told| told.kind == "expire").count();
+        vec![
+            ("reader came too late", self.gone, 21),
+            ("page had events", self.pages, 201),
+            ("crash in a write", self.crashes, 51),
+            ("expiry", expiries, 1001),
+        ]
     }
 }
 
 #[test]
 fn t28_what_a_reader_sees_is_what_happened_exactly_once_and_the_purge_is_not_seen() {
-    let (mut gone, mut pages, mut crashes, mut expiries) = (0, 0, 0, 0);
-    for seed in 0..60 {
-        println!("seed {seed}");
-        let mut life = Life::new(seed);
-        for _ in 0..250 {
-            life.step();
-        }
-        if life.rules.held {
-            life.hold(false);
-        }
-        life.read(true);
-        gone += life.gone;
-        pages += life.pages;
-        crashes += life.crashes;
-        expiries += life.events.iter().filter(|told| told.kind == "expire").count();
-    }
-    let lived = (gone, pages, crashes, expiries);
-    assert!(
-        gone > 20 && pages > 200 && crashes > 50 && expiries > 1000,
-        "the lives are worth living: {lived:?}"
-    );
+    run::<HistoryTest>();
 }

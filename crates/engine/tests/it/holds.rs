@@ -1,170 +1,77 @@
 //! Legal holds of containers and of items, against a plain model (T31).
 
-use std::collections::BTreeMap;
+use engine::definition::OwnTtl;
+use engine::{DefaultTtl, ItemAddress};
+use fastrand::Rng;
 
-use engine::{Api, Error, ItemAddress, Owner};
+use crate::container_model::{ContainerModel, Draft, Settings};
+use crate::model_test::{ModelTest, Step, run};
+use crate::world::key;
 
-use super::world::{World, key};
-
-pub(crate) fn owner(world: &World) -> Owner {
-    world.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
-}
+const IDS: u32 = 8;
 
 pub(crate) fn address(pk: &str, id: &str) -> ItemAddress {
     ItemAddress::Id(key(pk), id.to_owned())
 }
 
-fn hold_container(world: &World, reason: Option<&str>) {
-    let hold = reason.map(str::to_owned);
-    world.engine.change_lifecycle(&owner(world), |settings| settings.hold = hold).expect("a wish");
-}
+struct HoldTest(ContainerModel);
 
-fn assert_held<T: std::fmt::Debug>(outcome: &Result<T, Error>, what: &str) {
-    assert!(matches!(outcome, Err(Error::Held { .. })), "{what}: {outcome:?}");
-}
-
-#[derive(Debug, Clone)]
-struct Known {
-    written: u64,
-    ttl: Option<u64>,
-    held: bool,
-    etag: String,
-}
-
-struct Life {
-    world: World,
-    random: fastrand::Rng,
-    items: BTreeMap<String, Known>,
-    default_ttl: Option<i64>,
-    held: bool,
-}
-
-impl Life {
-    fn now(&self) -> u64 {
-        self.world.engine.now().expect("a time").seconds()
-    }
-
-    /// Removes the items that have expired by the rules in force at this instant.
-    fn bury(&mut self) {
-        let (now, default_ttl, held) = (self.now(), self.default_ttl, self.held);
-        self.items.retain(|_, item| {
-            let ttl = match (item.ttl, default_ttl) {
-                (_, None) | (None, Some(-1)) => None,
-                (Some(ttl), _) => Some(ttl),
-                (None, Some(seconds)) => Some(seconds as u64),
-            };
-            held || item.held || ttl.is_none_or(|ttl| now < item.written + ttl)
-        });
-    }
-
+impl HoldTest {
     fn write(&mut self) {
-        let id = self.random.u8(..8).to_string();
-        let ttl = self.random.bool().then(|| self.random.u64(1..60));
-        let text = ttl.map_or_else(String::new, |ttl| format!(r#","ttl":{ttl}"#));
-        let outcome = self.world.upsert("a", &format!(r#""id":"{id}","n":{}{text}"#, self.random.u8(..)));
-        let is_held = self.items.get(&id).is_some_and(|item| self.held || item.held);
-        match outcome {
-            Ok(outcome) => {
-                assert!(!is_held, "{id} is held");
-                let etag = outcome.item.expect("written").etag.to_string();
-                self.items.insert(id, Known { written: self.now(), ttl, held: false, etag });
-            }
-            Err(Error::Held { .. }) => assert!(is_held, "{id} is not there"),
-            Err(error) => panic!("{error}"),
-        }
+        let random = &mut self.0.random;
+        let ttl = if random.bool() { OwnTtl::Seconds(random.u32(1..60)) } else { OwnTtl::Absent };
+        self.0.write(&Draft { ttl, ..Draft::default() });
     }
 
-    fn delete(&mut self) {
-        let id = self.random.u8(..8).to_string();
-        let outcome = self.world.delete("a", &id);
-        match self.items.get(&id) {
-            None => assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}"),
-            Some(item) if self.held || item.held => assert_held(&outcome, &id),
-            Some(_) => {
-                outcome.expect("deleted");
-                self.items.remove(&id);
-            }
-        }
+    fn change_default(&mut self) {
+        let seconds = DefaultTtl::Seconds(self.0.random.u32(1..50));
+        let default = self.0.random.choice([DefaultTtl::Off, DefaultTtl::Never, seconds]);
+        self.0.set_default(default.expect("one of three"));
+    }
+}
+
+impl ModelTest for HoldTest {
+    const SEEDS: u64 = 80;
+    const LENGTH: usize = 120;
+    const STEPS: &'static [Step<Self>] = &[
+        (6, "write", Self::write),
+        (1, "delete", |test| test.0.delete()),
+        (2, "hold", |test| test.0.hold()),
+        (3, "lift", |test| test.0.lift()),
+        (1, "change the ttl", Self::change_default),
+        (1, "hold the container", |test| test.0.turn_hold()),
+        (1, "purge", |test| test.0.world.purge_some(test.0.random.usize(1..4))),
+        (1, "restart", |test| test.0.restart()),
+        (4, "pass", |test| test.0.pass(1..15)),
+    ];
+
+    fn start(_: u64, random: Rng) -> HoldTest {
+        HoldTest(ContainerModel::new("", Settings::default(), IDS, random))
     }
 
-    fn hold(&mut self) {
-        let id = self.random.u8(..8).to_string();
-        let outcome = self.world.engine.hold_item(&owner(&self.world), &address("a", &id), "why");
-        match self.items.get_mut(&id) {
-            None => assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}"),
-            Some(item) => {
-                outcome.expect("it lives");
-                item.held = true;
-            }
-        }
-    }
-
-    fn lift(&mut self) {
-        let id = self.random.u8(..8).to_string();
-        let outcome = self.world.engine.lift_item(&owner(&self.world), &address("a", &id));
-        match self.items.get_mut(&id) {
-            _ if self.held => assert_held(&outcome, "a lift in a held container"),
-            Some(item) if item.held => {
-                outcome.expect("it is held");
-                item.held = false;
-            }
-            _ => assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}"),
-        }
-    }
-
-    fn step(&mut self) {
-        match self.random.u8(..20) {
-            0..=5 => self.write(),
-            6 => self.delete(),
-            7..=8 => self.hold(),
-            9..=11 => self.lift(),
-            12 => {
-                let next = [None, Some(-1), Some(self.random.i64(1..50))][self.random.usize(..3)];
-                self.world.set_default(next);
-                self.default_ttl = next;
-            }
-            13 => {
-                self.held = !self.held;
-                hold_container(&self.world, self.held.then_some("why"));
-            }
-            14 => drop(self.world.engine.purge_step(self.random.usize(1..4)).expect("a step")),
-            15 => self.world.restart(),
-            _ => self.world.pass(self.random.u64(1..15)),
-        }
-        self.bury();
-    }
-
-    fn compare(&self) {
-        let mut seen = self.world.ids("SELECT * FROM c");
+    fn compare(&mut self) {
+        let ContainerModel { world, items, .. } = &self.0;
+        let mut seen = world.ids("SELECT * FROM c");
         seen.sort();
-        let known: Vec<String> = self.items.keys().cloned().collect();
+        let known: Vec<String> = items.keys().map(ToString::to_string).collect();
         assert_eq!(seen, known);
-        let by_time = self.world.ids("SELECT * FROM c ORDER BY c._ts");
+        let by_time = world.ids("SELECT * FROM c ORDER BY c._ts");
         assert_eq!(by_time.len(), known.len());
-        for (id, item) in &self.items {
-            assert_eq!(self.world.read("a", id).expect("it lives").etag.to_string(), item.etag);
+        for (id, item) in items {
+            assert_eq!(world.read("p", &id.to_string()).expect("it lives").etag.to_string(), item.etag);
         }
-        let living = self.world.engine.usage(&self.world.current()).expect("figures").living.items;
-        assert_eq!(living, known.len() as u64);
-        let held = self.world.engine.held_items(&owner(&self.world), None).expect("a list").len();
-        assert_eq!(held, self.items.values().filter(|item| item.held).count());
+        assert_eq!(world.counts().0, known.len() as u64);
+        let held = world.engine.held_items(&world.owner(), None).expect("a list").len();
+        assert_eq!(held, items.values().filter(|item| item.held).count());
+    }
+
+    fn finish(&mut self) {
+        let world = &self.0.world;
+        world.engine.check_index(&world.current()).expect("index and items agree");
     }
 }
 
 #[test]
 fn t31_random_lives_with_holds_are_as_the_model_says() {
-    for seed in 0..80 {
-        let world = World::new();
-        world.container("");
-        let random = fastrand::Rng::with_seed(seed);
-        let mut life = Life { world, random, items: BTreeMap::new(), default_ttl: None, held: false };
-        for step in 0..120 {
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                life.step();
-                life.compare();
-            }));
-            assert!(outcome.is_ok(), "seed {seed}, step {step}");
-        }
-        life.world.engine.check_index(&life.world.current()).expect("index and items agree");
-    }
+    run::<HoldTest>();
 }

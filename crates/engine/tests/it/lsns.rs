@@ -8,7 +8,7 @@ use engine::{
 };
 use storage::CrashMode;
 
-use crate::holds::{address, owner};
+use crate::holds::address;
 use crate::world::{World, body, definition, key};
 
 fn lsn(world: &World) -> u64 {
@@ -78,18 +78,18 @@ fn t21_t28_t33_what_no_user_writes_takes_no_lsn() {
     let world = World::new();
     let container = world.container(r#","defaultTtl":10,"changeFeedPolicy":{"retentionDuration":10}"#);
     let settings =
-        |sliding| world.engine.change_lifecycle(&owner(&world), |settings| settings.sliding = sliding);
+        |sliding| world.engine.change_lifecycle(&world.owner(), |settings| settings.sliding = sliding);
     let from = world.engine.history(&container, &Scope::default(), &HistoryFrom::Now, 9).expect("a page");
     world.create("a", r#""id":"dies""#).expect("created");
     world.create("a", r#""id":"held""#).expect("created");
     let last = world.create("a", r#""id":"stays","ttl":-1"#).expect("created").lsn;
-    world.engine.hold_item(&owner(&world), &address("a", "held"), "a trial").expect("held");
+    world.engine.hold_item(&world.owner(), &address("a", "held"), "a trial").expect("held");
     assert_eq!(lsn(&world), last, "a hold");
     world.pass(20);
     assert_eq!(lsn(&world), last, "an expiry");
     world.drain();
     assert_eq!(lsn(&world), last, "a purge");
-    world.engine.lift_item(&owner(&world), &address("a", "held")).expect("lifted");
+    world.engine.lift_item(&world.owner(), &address("a", "held")).expect("lifted");
     assert_eq!(lsn(&world), last, "the end of a hold, and with it an expiry");
     settings(true).expect("a wish");
     let name = ItemName::Id("slides".into());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::{ArchiveDirectory, Container, ItemName, Operation, Outcome, Precondition};
 
-use crate::countings::{assert_dies, owner, read, wish};
+use crate::countings::{assert_dies, read, wish};
 use crate::world::{START, World, key};
 
 /// Returns a world with a container whose reads restart countdowns.
@@ -175,7 +175,7 @@ fn t32_t33_evidence_tells_when_a_slid_item_died() {
             r#""rule":"defaultTtl","seconds":60,"from":"2023-11-14T22:14:10.000Z","#
         );
         assert!(lines.len() == 2 && lines[1].contains(told), "{lines:?}");
-        let log = world.engine.deletion_logs_of(&owner(&world)).expect("logs").remove(0);
+        let log = world.engine.deletion_logs_of(&world.owner()).expect("logs").remove(0);
         let page = world.engine.deletion_page(log.log, 0).expect("a page");
         let record = String::from_utf8(page.lines).expect("text");
         assert_eq!(record.matches(r#""event":"purged""#).count(), 2);

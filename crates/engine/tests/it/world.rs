@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use document::{Document, PartitionKey, Value, parse_json};
 use engine::{
-    Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, MemoryArchive, Operation, Options,
-    Outcome, Patch, Precondition, QueryPage, QueryRequest, Scope,
+    Api, Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, MemoryArchive, Operation,
+    Options, Outcome, Owner, Patch, Precondition, QueryPage, QueryRequest, Scope,
 };
 use storage::{ClockOptions, CrashMode, FreeSpace, ManualClock, MemoryDisk, MemoryStore, Time};
 
@@ -70,6 +70,10 @@ impl World {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
+    pub(crate) fn pass_millis(&self, millis: u64) {
+        self.clock.advance(Duration::from_millis(millis));
+    }
+
     /// Makes container `c` with partition key `/pk` and further members of the definition.
     pub(crate) fn container(&self, more: &str) -> Arc<Container> {
         let database = self.engine.database("db").expect("made at the start");
@@ -80,6 +84,10 @@ impl World {
     pub(crate) fn current(&self) -> Arc<Container> {
         let database = self.engine.database("db").expect("made at the start");
         self.engine.container(&database, "c").expect("made by the test")
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.engine.owner(Api::NoSql, "db", "c").expect("made by the test")
     }
 
     /// Sets `D`: `None` is off.
@@ -182,6 +190,11 @@ impl World {
                 return rows;
             }
         }
+    }
+
+    /// Takes one step of the purge.
+    pub(crate) fn purge_some(&self, max_items: usize) {
+        self.engine.purge_step(max_items).expect("a purge step");
     }
 
     /// Runs the purge until it has nothing to do.

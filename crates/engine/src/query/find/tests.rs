@@ -12,7 +12,10 @@ use storage::{ClockOptions, Direction, ManualClock, MemoryStore, Time};
 use super::scan::{LAST_CHUNK, SEEN_MAX};
 use super::{AccessPath, DocumentScan, Plan, PlanRequest, plan};
 use crate::collection::{Collection, CollectionDefinition, Found, Reading};
+use crate::tests::model_test::each_seed;
 use crate::{Engine, Result};
+
+const SEEDS: u64 = 8;
 
 const INDEXES: &[&str] = &[
     r#"{"key": {"a": 1}, "name": "a"}"#,
@@ -116,11 +119,9 @@ fn scanned(
 
 #[test]
 fn branches_find_what_a_look_at_everything_finds_each_document_once() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
     let mut several = 0;
-    for _ in 0..8 {
+    let seeds = each_seed(SEEDS, |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
         let (engine, collection) = filled(&mut random);
         for _ in 0..25 {
             let branches: Vec<String> = (0..random.usize(2..5)).map(|_| branch(&mut random)).collect();
@@ -145,8 +146,8 @@ fn branches_find_what_a_look_at_everything_finds_each_document_once() {
                 assert_eq!(once, expected, "{filter:?}, {seen_max}");
             }
         }
-    }
-    assert!(several > 20, "only {several} of 200 filters were answered by several indexes");
+    });
+    assert!(seeds < SEEDS || several > 20, "only {several} of 200 filters were answered by several indexes");
 }
 
 /// A stage behind the scan, as `$skip`, drops rows that the scan has returned: as many as that are read at once.
@@ -182,11 +183,9 @@ fn rows_that_are_dropped_behind_the_scan_are_read_in_larger_and_larger_chunks() 
 
 #[test]
 fn where_entries_alone_are_counted_there_are_as_many_documents() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
     let mut covered = 0;
-    for _ in 0..8 {
+    let seeds = each_seed(SEEDS, |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
         let (engine, collection) = filled(&mut random);
         for _ in 0..25 {
             let number = random.i32(0..4);
@@ -213,6 +212,6 @@ fn where_entries_alone_are_counted_there_are_as_many_documents() {
             let found = scanned(scan, &engine, &collection, &mut random).len();
             assert_eq!(counted, found as u64, "{filter:?}");
         }
-    }
-    assert!(covered > 20, "only {covered} of 200 filters were answered by entries alone");
+    });
+    assert!(seeds < SEEDS || covered > 20, "only {covered} of 200 filters were answered by entries alone");
 }

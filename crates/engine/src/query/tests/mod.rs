@@ -12,7 +12,8 @@
 //!    +------ evaluate over the items as they were written ---------+
 //! ```
 //!
-//! `BOLIDE_SEED` runs one seed; `BOLIDE_SEEDS` says how many are run, or which: `1000..2000`.
+//! Seeds are those of the harness of model tests, and can be chosen as there. The steps are not: here they are the pages
+//! of a query.
 
 mod client;
 mod conditions;
@@ -27,7 +28,6 @@ mod subqueries;
 mod tree;
 mod world;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -36,40 +36,19 @@ use query::{Arrival, Context, PageLimits, Query, Run};
 
 use super::tuning::Tuning;
 use crate::Scope;
+use crate::tests::model_test::each_seed;
 use client::{Client, Manner};
 use evaluate::{expected, most_rows};
 use json::{Digits, Json, Lists, Spelling, spelled};
 use tree::{Expr, Projection, Rows, Select, Source};
 use world::{STEPS_MAX, World};
 
-/// Seeds of one run of the tests, unless `BOLIDE_SEEDS` says otherwise.
+/// Seeds of one run of the tests, unless the environment says otherwise.
 const SEEDS: u64 = 32;
 
 /// Queries of one seed, between changes of the world.
 const ROUNDS: usize = 4;
 const QUERIES: usize = 12;
-
-/// Runs some seeds; `BOLIDE_SEED` names a single one.
-fn each_seed(test: impl Fn(u64)) {
-    if let Ok(seed) = std::env::var("BOLIDE_SEED") {
-        return test(seed.parse().expect("a number"));
-    }
-    let number = |text: &str| text.parse::<u64>().expect("a number");
-    let seeds = match std::env::var("BOLIDE_SEEDS") {
-        Ok(seeds) => match seeds.split_once("..") {
-            Some((from, to)) => number(from)..number(to),
-            None => 0..number(&seeds),
-        },
-        Err(_) => 0..SEEDS,
-    };
-    for seed in seeds {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(seed)));
-        if let Err(panic) = outcome {
-            eprintln!("BOLIDE_SEED={seed} shows it again");
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
 
 /// Lets time pass, the policy change or the purge run.
 fn turn(world: &mut World, round: usize) {
@@ -160,8 +139,8 @@ fn takes_any_spelling(text: &str) -> bool {
 /// T14: rows are the same by every plan, before and after an expiry, before and after the purge.
 #[test]
 fn t14_an_answer_does_not_depend_on_the_way_to_it() {
-    let asked = Cell::new(0);
-    each_seed(|seed| {
+    let mut asked = 0;
+    each_seed(SEEDS, |seed| {
         let mut world = World::new(seed);
         for round in 0..ROUNDS {
             turn(&mut world, round);
@@ -173,7 +152,7 @@ fn t14_an_answer_does_not_depend_on_the_way_to_it() {
                 let spelling = spelling(&select, &text);
                 let about = |world: &World| format!("{text} in {scope:?} of {}", world.about());
                 let mut rows = read(&mut world, &query, &scope);
-                asked.set(asked.get() + 1);
+                asked += 1;
                 if let Err(wrong) = expected(&select, &world.living(&scope)).check(&json(&rows), spelling) {
                     panic!("{wrong}: {} gives {rows:?}", about(&world));
                 }
@@ -193,7 +172,7 @@ fn t14_an_answer_does_not_depend_on_the_way_to_it() {
             }
         }
     });
-    eprintln!("{} queries asked", asked.get());
+    eprintln!("{asked} queries asked");
 }
 
 /// Checks that a listing shows what was written and has not expired.
@@ -211,8 +190,8 @@ fn assert_listing(world: &World) {
 /// T14: a client that joins the ranges' rows by the plan has the same rows, and its reading ends.
 #[test]
 fn t14_a_joined_answer_is_the_answer_and_ends() {
-    let (joined, resumed) = (Cell::new(0), Cell::new(0));
-    each_seed(|seed| {
+    let (mut joined, mut resumed) = (0, 0);
+    let seeds = each_seed(SEEDS, |seed| {
         let mut world = World::new(seed + 2000);
         for round in 0..ROUNDS {
             turn(&mut world, round);
@@ -237,14 +216,13 @@ fn t14_a_joined_answer_is_the_answer_and_ends() {
                 {
                     panic!("{wrong}: {about} gives {}", Json::from(rows));
                 }
-                joined.set(joined.get() + 1);
-                resumed.set(resumed.get() + client.resumed);
+                joined += 1;
+                resumed += client.resumed;
             }
         }
     });
-    let (joined, resumed) = (joined.get(), resumed.get());
     eprintln!("{joined} queries joined, resumed {resumed} times behind a row");
-    assert!(std::env::var("BOLIDE_SEED").is_ok() || resumed > 0);
+    assert!(seeds < SEEDS || resumed > 0);
 }
 
 /// Returns a query of whole items, in some order or none.
@@ -279,7 +257,7 @@ fn id(item: &Json) -> String {
 /// expired items are not returned.
 #[test]
 fn t16_pages_neither_repeat_nor_lose_what_stays() {
-    each_seed(|seed| {
+    each_seed(SEEDS, |seed| {
         let mut world = World::new(seed + 1000);
         for _ in 0..6 {
             let select = items_query(&mut world);
@@ -314,7 +292,7 @@ fn t16_pages_neither_repeat_nor_lose_what_stays() {
 /// T14, T16: the same for a client that joins the rows of several ranges.
 #[test]
 fn t16_a_joined_answer_neither_repeats_nor_loses_what_stays() {
-    each_seed(|seed| {
+    each_seed(SEEDS, |seed| {
         let mut world = World::new(seed + 3000);
         for _ in 0..6 {
             let select = items_query(&mut world);
