@@ -8,7 +8,6 @@ mod date_rules;
 #[path = "../../tests/it/model_test.rs"]
 pub(crate) mod model_test;
 mod order_of_a_view;
-mod several_partitions;
 mod stored;
 mod ttl_modes;
 #[expect(dead_code, reason = "the tests of the public interface call more of it")]

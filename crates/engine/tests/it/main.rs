@@ -32,6 +32,7 @@ mod queries;
 mod query_ways;
 mod reset;
 mod scripts;
+mod several_partitions;
 mod sliding;
 mod throughput;
 mod watch;
