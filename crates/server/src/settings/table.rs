@@ -305,7 +305,7 @@ pub(crate) static TABLE: &[Setting] = &[
         "Memory for one stage of a MongoDB pipeline, in bytes").or("104857600"),
     number(Limits, "mongo-scratch-space", 0, 1_099_511_627_776,
         "Total size of scratch files in the data directory, in bytes, for sorts and groups of MongoDB pipelines that exceed their memory; 0 disables them").or("10737418240"),
-    number(Limits, "blocking-threads", 4, 4096, "Largest number of threads for queries and other long work; they exist only while needed").or("128"),
+    number(Limits, "blocking-threads", 4, 4096, "Largest number of threads for MongoDB commands that read much and for other long work; queries of the NoSQL API have threads of their own; they exist only while needed").or("128"),
     seconds(Limits, "drain-timeout", "How long a shutdown waits for running requests").or("10"),
 
     text(Logging, "log", "FILTER",
