@@ -48,8 +48,7 @@ fn a_server_whose_only_permit_is_taken_is_not_ready_until_it_is_free() {
     let body = format!(r#"{{"id":"1","pk":"a","n":[{}]}}"#, numbers.join(","));
     let partition = [("x-ms-documentdb-partitionkey", r#"["a"]"#)];
     assert_eq!(server.request("POST", DOCS, &partition, &body).0, 201);
-    let (status, answer) =
-        server.admin("POST", "/_bolide/keys", r#"{"regenerate":"primaryReadonly"}"#);
+    let (status, answer) = server.admin("POST", "/_bolide/keys", r#"{"regenerate":"primaryReadonly"}"#);
     assert_eq!(status, 200, "{answer}");
     let (_, rest) = answer.split_once("\"key\":\"").unwrap();
     let reader = rest.split('"').next().unwrap();
