@@ -34,6 +34,7 @@ pub struct Context {
     /// The scratch files for rows that exceed that; none if stages may not spill.
     pub(crate) scratch: Option<Arc<dyn Scratch>>,
     cancelled: Arc<AtomicBool>,
+    yields: bool,
 }
 
 impl Context {
@@ -49,7 +50,15 @@ impl Context {
             stage_bytes_max: STAGE_BYTES_MAX,
             scratch: None,
             cancelled,
+            yields: false,
         }
+    }
+
+    /// Returns the context of an evaluation that may take long, and that no commit waits for: it offers its processor to
+    /// waiting threads from time to time, which would have to wait until the system's next tick.
+    #[must_use]
+    pub fn yielding(self) -> Context {
+        Context { yields: true, ..self }
     }
 
     /// Returns a context for evaluation that is small by its nature: at a time, never cancelled.
@@ -98,8 +107,9 @@ impl Context {
         if self.cancelled.load(Ordering::Relaxed) || after > self.steps_max {
             return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
         }
-        // Long work would keep threads that wait for this processor waiting until the system's next tick.
-        std::thread::yield_now();
+        if self.yields {
+            std::thread::yield_now();
+        }
         Ok(())
     }
 

@@ -2,11 +2,14 @@
 //!
 //! A query that joins or scans for seconds and a point read compete for the same processors, and the operating system
 //! divides them evenly among threads: a few long queries make every brief request wait for its turn again and again.
-//! So a thread whose work has run for longer than [`PROMPT`] gets a [lower priority](LOWERED): it still uses every
-//! processor that is idle, but gives way to the threads that serve other requests.
+//! So a thread whose work has run for longer than [`PROMPT`], or whose caller has left, gets a
+//! [lower priority](LOWERED_BY): it still uses every processor that is idle, but gives way to the threads that serve
+//! other requests.
 //!
 //! Any thread may lower a priority, but raising it again needs rights that a server seldom has. A thread with a lowered
 //! priority therefore ends with its work, and the next work gets a new one.
+//!
+//! Linux has a priority for each thread. On other systems all threads stay equal, and end as they do here.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,17 +19,15 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use rustix::process::{Pid, setpriority_process};
-use rustix::thread::gettid;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// How long work may run with the priority of all others. Most queries are done by then.
 const PROMPT: Duration = Duration::from_millis(5);
 
-/// The "nice" value of a thread whose work runs for longer: beside a thread of usual priority it gets a tenth of a
-/// processor, and never makes it wait for its turn.
-const LOWERED: i32 = 10;
+/// What is added to the "nice" value of a thread whose work runs for longer: beside a thread of usual priority it gets a
+/// tenth of a processor.
+const LOWERED_BY: i32 = 10;
 
 /// The stack size of threads that run requests: documents of clients nest up to 200 levels, and so do expressions over
 /// them.
@@ -46,7 +47,8 @@ enum Reuse {
     Refused,
 }
 
-/// A pool of threads. There are as many as there is work at once, which admission control limits.
+/// A pool of threads, as many as there is work at once: admission control limits the work that a caller waits for, and
+/// work whose caller has left is expected to end soon.
 #[derive(Debug, Default)]
 pub struct Threads {
     pool: Arc<Pool>,
@@ -86,6 +88,7 @@ impl Threads {
         let (sender, mut receiver) = oneshot::channel();
         let priority = Arc::new(Priority::default());
         let of_thread = Arc::clone(&priority);
+        let _when_left = LowerOnDrop(Arc::clone(&priority));
         self.pool.submit(Box::new(move || {
             of_thread.begin();
             let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -141,7 +144,7 @@ impl Pool {
     }
 }
 
-/// The priority of the thread that runs a job. It is lowered by another thread, and only while the job runs.
+/// The priority of the thread that runs a job, which is lowered only while the job runs: its id may be reused afterwards.
 #[derive(Debug, Default)]
 struct Priority(Mutex<State>);
 
@@ -150,8 +153,8 @@ enum State {
     #[default]
     Queued,
     /// The job runs on the thread with this id.
-    Runs(Pid),
-    /// It has been running for too long, or was waiting for all that time.
+    Runs(ThreadId),
+    /// It has been running or waiting for too long, or its caller has left.
     Lowered,
     Ended,
 }
@@ -160,9 +163,9 @@ impl Priority {
     /// Notes the thread that begins to run the job.
     fn begin(&self) {
         let mut state = self.0.lock();
-        let thread = gettid();
+        let thread = current();
         match *state {
-            State::Lowered => set_lowered(thread),
+            State::Lowered => lower(thread),
             _ => *state = State::Runs(thread),
         }
     }
@@ -172,7 +175,7 @@ impl Priority {
         let mut state = self.0.lock();
         match *state {
             State::Ended => return,
-            State::Runs(thread) => set_lowered(thread),
+            State::Runs(thread) => lower(thread),
             State::Queued | State::Lowered => {}
         }
         *state = State::Lowered;
@@ -187,57 +190,114 @@ impl Priority {
     }
 }
 
-/// Lowers the priority of a thread. For Linux a thread is a process here; elsewhere all threads stay equal.
-fn set_lowered(thread: Pid) {
-    if cfg!(target_os = "linux") {
-        // Nothing else refuses to lower a priority; the work is done in any case.
-        let _ = setpriority_process(Some(thread), LOWERED);
+/// Lowers the priority when the caller stops waiting; no effect on work that has ended.
+struct LowerOnDrop(Arc<Priority>);
+
+impl Drop for LowerOnDrop {
+    fn drop(&mut self) {
+        self.0.lower();
     }
 }
 
+#[cfg(target_os = "linux")]
+use linux::{ThreadId, current, lower};
+
+/// For Linux, a thread is a process here.
+#[cfg(target_os = "linux")]
+mod linux {
+    pub(super) use rustix::process::Pid as ThreadId;
+    use rustix::process::{getpriority_process, setpriority_process};
+
+    use super::LOWERED_BY;
+
+    /// The largest "nice" value.
+    const LOWEST: i32 = 19;
+
+    pub(super) fn current() -> ThreadId {
+        rustix::thread::gettid()
+    }
+
+    /// Lowers the priority of a thread; if the system refuses, the work goes on as it is.
+    pub(super) fn lower(thread: ThreadId) {
+        if let Ok(usual) = getpriority_process(Some(thread)) {
+            let _ = setpriority_process(Some(thread), (usual + LOWERED_BY).min(LOWEST));
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+use elsewhere::{ThreadId, current, lower};
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct ThreadId;
+
+    pub(super) fn current() -> ThreadId {
+        ThreadId
+    }
+
+    pub(super) fn lower(_: ThreadId) {}
+}
+
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
-    use std::sync::Barrier;
-    use std::time::Instant;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::{Barrier, mpsc};
+    use std::task::{Context, Waker};
 
     use rustix::process::getpriority_process;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::CatchPanic;
 
-    fn current() -> (Pid, i32) {
-        let thread = gettid();
-        (thread, getpriority_process(Some(thread)).unwrap())
+    fn here() -> (ThreadId, i32) {
+        (current(), getpriority_process(Some(current())).unwrap())
+    }
+
+    /// Computes until the thread's priority is not the usual one; returns both.
+    fn until_lowered(usual: i32) -> (ThreadId, i32) {
+        let began = Instant::now();
+        while here().1 == usual && began.elapsed() < Duration::from_secs(20) {
+            std::hint::spin_loop();
+        }
+        here()
     }
 
     #[tokio::test]
     async fn long_work_gives_way_to_other_threads_and_takes_its_thread_with_it() {
         let threads = Threads::default();
-        let usual = threads.run(current).await.unwrap().1;
-        let (long, lowered) = threads
-            .run(move || {
-                let began = Instant::now();
-                while current().1 == usual && began.elapsed() < Duration::from_secs(20) {
-                    std::hint::spin_loop();
-                }
-                current()
-            })
-            .await
-            .unwrap();
-        assert_eq!(lowered, LOWERED);
-        let (next, priority) = threads.run(current).await.unwrap();
+        let usual = threads.run(here).await.unwrap().1;
+        let (long, lowered) = threads.run(move || until_lowered(usual)).await.unwrap();
+        assert_eq!(lowered, (usual + LOWERED_BY).min(19));
+        let (next, priority) = threads.run(here).await.unwrap();
         assert!(next != long && priority == usual, "{next:?} with {priority}");
+    }
+
+    #[tokio::test]
+    async fn work_whose_caller_has_left_gives_way_too() {
+        let threads = Threads::default();
+        let usual = threads.run(here).await.unwrap().1;
+        let (sender, receiver) = mpsc::channel();
+        {
+            let mut left = pin!(threads.run(move || sender.send(until_lowered(usual).1)));
+            assert!(left.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        assert_eq!(receiver.recv(), Ok((usual + LOWERED_BY).min(19)));
     }
 
     #[tokio::test]
     async fn brief_work_uses_a_thread_again() {
         let threads = Threads::default();
-        let first = threads.run(current).await.unwrap();
+        let first = threads.run(here).await.unwrap();
         // The thread answers before it waits for more.
         while threads.pool.queue.lock().waiting == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(threads.run(current).await.unwrap(), first);
+        assert_eq!(threads.run(here).await.unwrap(), first);
     }
 
     #[tokio::test]

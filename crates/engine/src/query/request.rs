@@ -1,7 +1,7 @@
 //! A query request, and a page of its answer.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use document::{ItemNumber, Value};
 use query::Query;
@@ -42,6 +42,17 @@ impl<'q> QueryRequest<'q> {
             seed: 1,
             cancel: Arc::default(),
         }
+    }
+}
+
+/// Cancels a request whose caller stops waiting for the answer: it holds the flag of [`QueryRequest::cancel`] and sets it
+/// when it is dropped.
+#[derive(Debug)]
+pub struct CancelOnDrop(pub Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::tuning::Tuning;
 use crate::types::error::{Error, Result};
 
-/// Entries between two checks of the cancel flag.
-const LOOKS_BETWEEN: usize = 256;
+/// The work between two looks at the cancel flag, in entries.
+const WORK_BETWEEN_LOOKS: u64 = 256;
 /// This many bytes of an item take about as long as an entry.
 const BYTES_LIKE_AN_ENTRY: u64 = 256;
 
@@ -44,9 +44,6 @@ impl Work {
     pub(super) fn look(&self) -> Result<()> {
         let looked_at = self.looked_at.get() + 1;
         self.looked_at.set(looked_at);
-        if looked_at.is_multiple_of(LOOKS_BETWEEN) {
-            self.pause()?;
-        }
         self.spend(1)
     }
 
@@ -67,10 +64,11 @@ impl Work {
         self.spend(1 + bytes / BYTES_LIKE_AN_ENTRY)
     }
 
-    fn spend(&self, work_max: u64) -> Result<()> {
-        let left = self.budget.get().checked_sub(work_max).ok_or(Error::Cancelled)?;
+    fn spend(&self, amount: u64) -> Result<()> {
+        let before = self.budget.get();
+        let left = before.checked_sub(amount).ok_or(Error::Cancelled)?;
         self.budget.set(left);
-        Ok(())
+        if before / WORK_BETWEEN_LOOKS == left / WORK_BETWEEN_LOOKS { Ok(()) } else { self.pause() }
     }
 
     /// Counts a living index entry for the metrics.

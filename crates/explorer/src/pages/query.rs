@@ -1,11 +1,14 @@
 //! The query page: SQL over containers, filter and sort over collections; rows, charge, statistics, and index usage.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 use document::ItemRid;
-use engine::{Collection, Container, Engine, IndexUse, Owner, QueryPage, QueryRequest, Scope};
+use engine::{CancelOnDrop, Collection, Container, Engine, IndexUse, Owner, QueryPage, QueryRequest, Scope};
 use maud::{Markup, html};
+use tokio::time::timeout;
 
 use crate::format;
 use crate::json;
@@ -20,8 +23,8 @@ const PAGE_ROWS: usize = 100;
 /// The largest number of documents that a MongoDB query shows.
 const LIMIT_MAX: i64 = 1000;
 
-/// The time limit of a MongoDB query.
-const TIME_MS: i32 = 30_000;
+/// The time limit of a query.
+const TIME_MS: u16 = 30_000;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     let owner = visit.owner()?;
@@ -80,13 +83,17 @@ async fn sql(visit: &Visit, owner: &Owner, container: &Arc<Container>) -> Result
     let query = query::parse(&text, &[], &container.definition.dialect())
         .map_err(|error| sentence(&error.to_string()))?;
     let (of, started) = (Arc::clone(container), tokio::time::Instant::now());
-    let page = visit
-        .engine(move |engine: &Engine| {
-            let scope = Scope { key, range: None };
-            let request = QueryRequest { scope, continuation, ..QueryRequest::new(Some(&query), PAGE_ROWS) };
-            engine.query(&of, &request)
-        })
+    let left = Arc::<AtomicBool>::default();
+    let _when_left = CancelOnDrop(Arc::clone(&left));
+    let answer = visit.engine(move |engine: &Engine| {
+        let scope = Scope { key, range: None };
+        let request =
+            QueryRequest { scope, continuation, cancel: left, ..QueryRequest::new(Some(&query), PAGE_ROWS) };
+        engine.query(&of, &request)
+    });
+    let page = timeout(Duration::from_millis(TIME_MS.into()), answer)
         .await
+        .map_err(|_| format!("The query took longer than {} seconds.", TIME_MS / 1000))?
         .map_err(|fault| fault.text)?;
     let millis = started.elapsed().as_secs_f64() * 1000.0;
     Ok(html! {
@@ -183,7 +190,7 @@ fn find(visit: &Visit, collection: &Collection) -> Result<Document, String> {
     find.push("skip", Value::Int64(number("skip", 0)?.max(0)));
     find.push("batchSize", Value::Int64(limit));
     find.push("singleBatch", true);
-    find.push("maxTimeMS", TIME_MS);
+    find.push("maxTimeMS", i32::from(TIME_MS));
     Ok(find)
 }
 

@@ -174,6 +174,7 @@ impl Call {
         let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);
         mql::Context::new(millis, self.timestamp, random::seed(), Arc::clone(&self.cancellation.flag))
             .with_stage_bytes_max(self.service.settings.limits.stage_bytes)
+            .yielding()
     }
 
     /// Returns the owner of a cursor that this command opens.

@@ -3,14 +3,14 @@
 //! Work that may block (catalog changes) goes to the blocking threads, and queries that do not turn out brief to threads
 //! of their own; point reads and the submission of writes stay on the runtime, because they are shorter than the detour.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use account::{AuthenticatedKey, Keyring};
 use bytes::Bytes;
 use document::PartitionKey;
-use engine::{Container, Database, Engine, ItemName, Scope};
+use engine::{CancelOnDrop, Container, Database, Engine, ItemName, Scope};
 use tokio::time::timeout;
 use transport::Threads;
 
@@ -100,7 +100,7 @@ impl Call {
         W: FnOnce(&Engine, Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
     {
         let gone = Arc::new(AtomicBool::new(false));
-        let _when_dropped = SetOnDrop(Arc::clone(&gone));
+        let _when_left = CancelOnDrop(Arc::clone(&gone));
         let engine = Arc::clone(self.engine());
         let answer = self.context.threads.run(move || work(&engine, gone));
         let limit = self.context.query_timeout;
@@ -224,15 +224,6 @@ fn scope(head: &Head, container: &Container) -> Result<Scope, Error> {
         }
     }
     Ok(Scope { key, range })
-}
-
-/// Signals work on another thread that its request has ended: answered, or abandoned by its client.
-struct SetOnDrop(Arc<AtomicBool>);
-
-impl Drop for SetOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Refuses a key that lacks levels which the container's items have.

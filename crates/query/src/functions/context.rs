@@ -1,6 +1,6 @@
 //! The inputs of an evaluation besides items, and its budget.
 //!
-//! Evaluation is pure but for this: the time of the request, a seed for `RAND`, and a budget. Functions are
+//! Evaluation is pure but for this: the time of the request, a seed for `RAND`, a budget, and a flag that ends it. Functions are
 //! infallible: a function that exceeds a limit records a [`Fault`] here and returns undefined; the executor checks
 //! for a fault after each item and turns it into an error.
 
