@@ -266,7 +266,7 @@ TAMPERING = {
     "a doubled line": (lambda own, other: own[:4] + [own[3]] + own[4:], "line 5 is entry 4, not entry 5"),
     "swapped lines": (lambda own, other: own[:3] + [own[4], own[3]] + own[5:], "line 4 is entry 5, not entry 4"),
     "a line of another container": (lambda own, other: own[:3] + [other[3]] + own[4:], "line 4 belongs to"),
-    "an end of the forger's own": (lambda own, other: another_end(own), "was noted: it is another than was written"),
+    "an end of the forger's own": (lambda own, other: another_end(own), "was noted: it or a line before it was changed"),
 }
 
 
