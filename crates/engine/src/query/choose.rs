@@ -159,7 +159,7 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
         }
     }
     if partition_query.stamps == Stamps::default()
-        && let Some(built) = only_list(ctx, &partition_query.condition)?
+        && let Some(built) = only_list(ctx, partition_query)?
     {
         return Ok(numbers(ctx, partition_query, built, None));
     }
@@ -170,9 +170,12 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
             return Ok(ChosenPlan::new(ByStamp::new(ctx, partition_query.stamps, None)));
         }
     }
-    if let Some((_, part)) = small
+    if let Some((items, part)) = small
         && let Some(built) = build_part(ctx, &partition_query.condition, part)?
     {
+        if partition_query.purpose != Purpose::Show {
+            ctx.work.expect_loads(items);
+        }
         return Ok(numbers(ctx, partition_query, built, None));
     }
     fallback(ctx, partition_query)
@@ -180,13 +183,19 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
 
 /// Returns a stream for a condition that has one part, in the order of numbers: there is no other part to compare its
 /// length with.
-fn only_list<'a>(ctx: &'a QueryContext<'a>, condition: &Condition) -> Result<Option<ConditionStream<'a>>> {
-    let is_one = !matches!(condition, Condition::All(_));
-    if is_one && lists_in_order(condition, ctx.work.tuning.streams) {
-        build(ctx, condition, Completeness::No)
-    } else {
-        Ok(None)
+fn only_list<'a>(
+    ctx: &'a QueryContext<'a>,
+    partition_query: &PartitionQuery<'_>,
+) -> Result<Option<ConditionStream<'a>>> {
+    let condition = &partition_query.condition;
+    if matches!(condition, Condition::All(_)) || !lists_in_order(condition, ctx.work.tuning.streams) {
+        return Ok(None);
     }
+    // A request that must be brief finds out first whether it can be.
+    if ctx.work.tuning.is_brief() && partition_query.purpose != Purpose::Show {
+        ctx.work.expect_loads(estimate(ctx, condition, ctx.work.tuning.probe)?.unwrap_or(0));
+    }
+    build(ctx, condition, Completeness::No)
 }
 
 /// Returns the smallest part of a condition, if the index lists it and it has fewer than `most` items.
@@ -238,6 +247,7 @@ fn sparse_conjunct<'c>(ctx: &QueryContext<'_>, condition: &'c Condition) -> Resu
     let most = items.saturating_mul(PROBED_FOR_AN_ITEM);
     for range in parts.into_iter().filter(is_range).filter(|part| !std::ptr::eq(*part, smallest)) {
         if estimate(ctx, range, most)?.is_none_or(|entries| entries >= most) {
+            ctx.work.expect_loads(items);
             return Ok(Some(smallest));
         }
     }
@@ -358,7 +368,7 @@ fn by_number<'a>(
     partition_query: &PartitionQuery<'_>,
     after: Option<ItemNumber>,
 ) -> Result<ChosenPlan<'a>> {
-    let built = match only_list(ctx, &partition_query.condition)? {
+    let built = match only_list(ctx, partition_query)? {
         Some(built) => Some(built),
         None => match cheapest_conjunct(ctx, &partition_query.condition, ctx.work.tuning.probe)? {
             Some((_, part)) => build_part(ctx, &partition_query.condition, part)?,

@@ -26,13 +26,15 @@ pub(super) struct Work {
     index_entries: Cell<u64>,
     /// The work that may still be done before the request is given up.
     budget: Cell<u64>,
+    /// Items that the chosen plan will load, as far as they were counted, until the first of them was loaded.
+    expected: Cell<u64>,
 }
 
 impl Work {
     pub(super) fn new(cancel: Arc<AtomicBool>, tuning: Tuning) -> Work {
         let (looked_at, index_entries) = (Cell::new(0), Cell::new(0));
-        let budget = Cell::new(tuning.work_max);
-        Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), index_entries, budget }
+        let (budget, expected) = (Cell::new(tuning.work_max), Cell::new(0));
+        Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), index_entries, budget, expected }
     }
 
     /// Lets the page end once it has read its limit of entries, with the rows that it has by then.
@@ -59,9 +61,19 @@ impl Work {
         Ok(())
     }
 
+    /// Notes that all of these items will be loaded. If they cost more than the request may do, it is given up with the
+    /// first of them instead of the last one that it can afford: a brief request is then carried out again without a limit.
+    pub(super) fn expect_loads(&self, items: usize) {
+        self.expected.set(items as u64);
+    }
+
     /// Counts an item that was loaded.
     pub(super) fn load(&self, bytes: u64) -> Result<()> {
-        self.spend(1 + bytes / BYTES_LIKE_AN_ENTRY)
+        let cost = 1 + bytes / BYTES_LIKE_AN_ENTRY;
+        if cost.saturating_mul(self.expected.take()) > self.budget.get() {
+            return Err(Error::Cancelled);
+        }
+        self.spend(cost)
     }
 
     fn spend(&self, amount: u64) -> Result<()> {
@@ -97,5 +109,36 @@ impl Work {
         self.index_entries.set(index_entries);
         self.limit.set(limit);
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(tuning: Tuning) -> Work {
+        Work::new(Arc::default(), tuning)
+    }
+
+    #[test]
+    fn a_brief_request_that_expects_more_items_than_it_may_load_ends_with_the_first() {
+        let item = 3 * BYTES_LIKE_AN_ENTRY;
+        let affordable = usize::try_from(Tuning::brief().work_max / 4).expect("small");
+        for (expected, is_affordable) in [(0, true), (1, true), (affordable, true), (affordable + 1, false)] {
+            let work = work(Tuning::brief());
+            work.expect_loads(expected);
+            assert_eq!(work.load(item).is_ok(), is_affordable, "{expected}");
+        }
+        let work = work(Tuning::brief());
+        work.expect_loads(affordable);
+        assert!((0..affordable).all(|_| work.load(item).is_ok()));
+        assert!(matches!(work.load(item), Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn a_request_without_a_limit_loads_all_that_it_expects() {
+        let work = work(Tuning::default());
+        work.expect_loads(usize::MAX);
+        assert!(work.load(u64::MAX / 4).is_ok());
     }
 }
