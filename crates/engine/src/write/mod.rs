@@ -176,7 +176,8 @@ fn apply_batch(
         bytes += outcome.item.as_ref().map_or(0, |item| item.body.as_bytes().len());
         if bytes > BATCH_ANSWER_BYTES_MAX {
             let (what, limit) = ("the answer to the batch", BATCH_ANSWER_BYTES_MAX);
-            return Err(Error::TooLarge { what, actual: bytes, limit }.into());
+            let error = Error::TooLarge { what, actual: bytes, limit };
+            return Err(BatchError { index: Some(index), error });
         }
         outcomes.push(outcome);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use document::PartitionKey;
 use engine::{Container, Operation, Outcome};
 use hyper::StatusCode;
 
@@ -25,12 +26,8 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     if call.head.flag(Flag::BatchAtomic)? {
         return atomic(call, &container, entries).await;
     }
-    if let Some(id) = call.head.range_id()
-        && !container.partitions.iter().any(|partition| partition.index.to_string() == id)
-    {
-        return Err(Error::RangeGone(id.to_owned()));
-    }
-    bulk(call, &container, entries).await
+    let range = named_range(call, &container)?;
+    bulk(call, &container, range, entries).await
 }
 
 async fn atomic(
@@ -90,17 +87,19 @@ fn failed(
 
 /// Runs independent operations. Those that may continue after a failure are submitted together and share a commit,
 /// except that the number of concurrent operations with large results is limited.
+///
+/// Where the request names a range, operations on items of other ranges fail with 410/1002 and do nothing: clients group
+/// operations by range, and read their outdated list of ranges again on that answer.
 async fn bulk(
     call: &Call,
     container: &Arc<Container>,
+    named: Option<usize>,
     entries: Vec<Result<Entry, Error>>,
 ) -> Result<Reply, Error> {
     let shared_key = call.head.partition_key()?;
     let (go_on, countdown) = (call.head.flag(Flag::BatchContinue)?, items::countdown(call, container).await?);
-    let range = call.head.range_id().and_then(|id| id.parse().ok());
     let minimal = call.head.wants_minimal();
-    let results = Results::bounded(Form::of(&call.body), minimal, BULK_ANSWER_BYTES);
-    let mut results = results.preferring(range);
+    let mut results = Results::bounded(Form::of(&call.body), minimal, BULK_ANSWER_BYTES);
     let submit = |entry: Entry| {
         let key = entry.key.or_else(|| shared_key.clone());
         call.engine().write_with(container, key, entry.operation, countdown)
@@ -115,9 +114,12 @@ async fn bulk(
             let key = entry.key.as_ref().or(shared_key.as_ref());
             first = Some(items::range_of_write(container, key, &entry.operation));
         }
-        let entry = entry.and_then(|entry| match entry.operation {
-            Operation::Read { .. } if results.is_full() => Err(Error::AnswerFull),
-            _ => Ok(entry),
+        let entry = entry.and_then(|entry| {
+            check_range(container, named, shared_key.as_ref(), &entry)?;
+            match entry.operation {
+                Operation::Read { .. } if results.is_full() => Err(Error::AnswerFull),
+                _ => Ok(entry),
+            }
         });
         let is_large =
             |entry: &Entry| matches!(entry.operation, Operation::Read { .. } | Operation::Patch { .. });
@@ -130,8 +132,28 @@ async fn bulk(
         }
     }
     settle(&mut tickets, &mut results).await;
-    let range = range.or(first).unwrap_or_default();
-    Ok(reply(container, range, results))
+    Ok(reply(container, named.or(first).unwrap_or_default(), results))
+}
+
+/// Returns the range that the request names by its id.
+fn named_range(call: &Call, container: &Container) -> Result<Option<usize>, Error> {
+    let Some(id) = call.head.range_id() else { return Ok(None) };
+    let partition = container.partitions.iter().find(|partition| partition.index.to_string() == id);
+    partition.map(|partition| Some(partition.index)).ok_or_else(|| Error::RangeGone(id.to_owned()))
+}
+
+/// Refuses an operation whose item lies in another range than the one that the request names.
+fn check_range(
+    container: &Container,
+    named: Option<usize>,
+    shared_key: Option<&PartitionKey>,
+    entry: &Entry,
+) -> Result<(), Error> {
+    let Some(named) = named else { return Ok(()) };
+    match items::range_of_item(container, entry.key.as_ref().or(shared_key), &entry.operation) {
+        Some(own) if own != named => Err(Error::OtherRange { own, named }),
+        _ => Ok(()),
+    }
 }
 
 /// Waits for all of these operations and records their results.

@@ -130,24 +130,33 @@ pub(crate) fn page_reply(call: &Call, container: &Container, page: QueryPage) ->
     Ok(reply.worked(Work { metrics: page.metrics, index: page.index }))
 }
 
-/// Returns the range that a write goes to: by the key sent with it, otherwise by that of the item in its body.
+/// Returns the range that a write goes to: by the key sent with it, otherwise by that of the item in its body; the first
+/// one that could be meant if the key is not whole, which refuses the write.
 pub(crate) fn range_of_write(
     container: &Container,
     key: Option<&PartitionKey>,
     operation: &Operation,
 ) -> usize {
+    range_of_item(container, key, operation).unwrap_or_else(|| key.map_or(0, |key| range_of(container, key)))
+}
+
+/// Returns the range of an operation's item; `None` if its key is not whole.
+pub(crate) fn range_of_item(
+    container: &Container,
+    key: Option<&PartitionKey>,
+    operation: &Operation,
+) -> Option<usize> {
     if container.partitions.len() == 1 {
-        return 0;
+        return Some(0);
     }
-    let body = match operation {
-        Operation::Create { body } | Operation::Upsert { body, .. } | Operation::Replace { body, .. } => {
-            Some(body)
-        }
-        Operation::Patch { .. } | Operation::Delete { .. } | Operation::Read { .. } => None,
+    let definition = &container.definition.partition_key;
+    let key = match (key, operation) {
+        (Some(key), _) => key.clone().complete(definition).ok()?,
+        (
+            None,
+            Operation::Create { body } | Operation::Upsert { body, .. } | Operation::Replace { body, .. },
+        ) => PartitionKey::extract(definition, body.root()).ok()?,
+        (None, Operation::Patch { .. } | Operation::Delete { .. } | Operation::Read { .. }) => return None,
     };
-    let extracted = || PartitionKey::extract(&container.definition.partition_key, body?.root()).ok();
-    match key {
-        Some(key) => range_of(container, key),
-        None => extracted().map_or(0, |key| range_of(container, &key)),
-    }
+    Some(range_of(container, &key))
 }

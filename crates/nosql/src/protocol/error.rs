@@ -67,6 +67,16 @@ pub(crate) enum Error {
     /// A partition key range that does not exist.
     #[error("partition key range '{0}' does not exist")]
     RangeGone(String),
+    /// The item of a bulk operation lies in another range than the one that the request names. Nothing was done.
+    #[error(
+        "the partition key of this operation is in partition key range '{own}', and the request names range '{named}'"
+    )]
+    OtherRange {
+        /// The range of the item.
+        own: usize,
+        /// The range that the request names.
+        named: usize,
+    },
     /// The client has seen a later state than this server has.
     #[error("the read session is not available for the input session token")]
     SessionNotAvailable,
@@ -154,7 +164,7 @@ impl Error {
             }
             Self::Keys(account::Error::NotSaved(_)) => internal(&self.to_string()),
             Self::AnswerFull => errors(413, 3402, "RequestEntityTooLarge", &self.to_string()),
-            Self::RangeGone(_) => errors(410, 1002, "Gone", &self.to_string()),
+            Self::RangeGone(_) | Self::OtherRange { .. } => errors(410, 1002, "Gone", &self.to_string()),
             Self::SessionNotAvailable => errors(
                 404,
                 1002,
@@ -384,6 +394,11 @@ mod tests {
                  ('max-query-time')",
             ),
             (Error::BodyBroken(text()), "400/0 BadRequest the request body could not be read: x"),
+            (
+                Error::OtherRange { own: 2, named: 1 },
+                "410/1002 Gone the partition key of this operation is in partition key range '2', and the request names \
+                 range '1'",
+            ),
             (Error::RangeGone("7".to_owned()), "410/1002 Gone partition key range '7' does not exist"),
             (
                 Error::AnswerFull,

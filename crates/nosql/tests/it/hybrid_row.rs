@@ -30,10 +30,15 @@ fn statuses(reply: &Reply) -> Vec<i32> {
 }
 
 /// The results of both forms for an operation: status, substatus, charge, whether it has an etag and a body.
-type Told = (i64, i64, f64, bool, bool);
+pub(crate) type Told = (i64, i64, f64, bool, bool);
 
-fn told(reply: &Reply) -> Vec<Told> {
-    if hybridrow::is_hybrid_row(&reply.body) {
+pub(crate) fn told(reply: &Reply) -> Vec<Told> {
+    told_in(&reply.body)
+}
+
+/// Reads the results in the body of an answer, in either form.
+pub(crate) fn told_in(body: &[u8]) -> Vec<Told> {
+    if hybridrow::is_hybrid_row(body) {
         let of = |result: OperationResult<'_>| {
             let charge = result.charge.expect("a charge");
             let substatus = i64::from(result.substatus.expect("a substatus"));
@@ -45,7 +50,7 @@ fn told(reply: &Reply) -> Vec<Told> {
                 result.resource_body.is_some(),
             )
         };
-        return results(reply).into_iter().map(of).collect();
+        return decode_results(body).expect("results").into_iter().map(of).collect();
     }
     let of = |result: &Value| {
         let number = |name: &str| result.get(name).and_then(Value::as_f64);
@@ -54,7 +59,8 @@ fn told(reply: &Reply) -> Vec<Told> {
         let substatus = number("subStatusCode").unwrap_or_default() as i64;
         (status, substatus, number("requestCharge").expect("a charge"), has("eTag"), has("resourceBody"))
     };
-    reply.json().as_array().expect("results").iter().map(of).collect()
+    let results = document::parse_json(body).expect("JSON");
+    results.as_array().expect("results").iter().map(of).collect()
 }
 
 #[tokio::test]
@@ -112,7 +118,7 @@ fn with_key<'a>(operation: &Operation<'a>, atomic: bool) -> Operation<'a> {
 }
 
 /// The same operations in JSON; none if a body is not JSON.
-fn json_of(operations: &[Operation<'_>]) -> Option<String> {
+pub(crate) fn json_of(operations: &[Operation<'_>]) -> Option<String> {
     let one = |operation: &Operation<'_>| {
         let mut text = format!(r#"{{"operationType":"{}""#, operation.kind);
         let mut member = |name: &str, value: Option<String>| {
@@ -133,6 +139,22 @@ fn json_of(operations: &[Operation<'_>]) -> Option<String> {
     };
     let operations: Option<Vec<String>> = operations.iter().map(one).collect();
     operations.map(|operations| format!("[{}]", operations.join(",")))
+}
+
+#[tokio::test]
+async fn a_batch_whose_results_exceed_the_limit_names_the_operation_that_does() {
+    let text = format!(r#"{{"id":"1","pk":"a","x":"{}"}}"#, "x".repeat(1_500_000));
+    let create = Operation { resource_body: Some(text.as_bytes()), ..Operation::new(OperationKind::Create) };
+    let read = Operation { id: Some("1"), ..Operation::new(OperationKind::Read) };
+    let operations = [create, read.clone(), read.clone(), read.clone()];
+    let json = json_of(&operations).unwrap();
+    for body in [encode_operations(&operations), json.into_bytes()] {
+        let server = Server::with_container("").await;
+        let refused = send(&server, true, body).await.expect_status(207);
+        let statuses: Vec<_> = told(&refused).iter().map(|told| (told.0, told.1)).collect();
+        assert_eq!(statuses, [(424, 0), (424, 0), (413, 0), (424, 0)]);
+        server.read("a", "1").await.expect_status(404);
+    }
 }
 
 #[tokio::test]

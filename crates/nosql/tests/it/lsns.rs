@@ -4,6 +4,7 @@
 use document::Value;
 
 use crate::client::{Reply, Request, Server};
+use crate::hybrid_row::told;
 use crate::ranges::{DOCS, RANGE_ID, four_ranges, item};
 
 const TOKEN: &str = "x-ms-session-token";
@@ -238,7 +239,7 @@ async fn an_item_shows_the_lsn_of_its_last_write_and_the_range_its_own() {
     }
 }
 
-/// A bulk request may reach several ranges. It names one of them, with the number of that one.
+/// A bulk request that names no range may reach several. Its answer names one of them, with the number of that one.
 #[tokio::test]
 async fn a_bulk_answer_names_one_range_that_it_reached() {
     let (server, keys, lsns) = uneven().await;
@@ -262,15 +263,20 @@ async fn a_bulk_answer_names_one_range_that_it_reached() {
         let request = operations(server.post(DOCS, body), "False");
         id.into_iter().fold(request, |request, id| request.header(RANGE_ID, id)).send()
     };
-    let reply = send(&everywhere, Some("1")).await.expect_status(200);
+    let reply = send(&everywhere, Some("1")).await.expect_status(207);
     assert_eq!(shown(&reply), (1, lsns[1] + 2), "the range that it is meant for, after both of its writes");
+    let statuses: Vec<_> = told(&reply).iter().map(|result| result.0).collect();
+    assert_eq!(statuses, [410, 201, 410, 201, 410]);
     let reply = send(&everywhere, None).await.expect_status(200);
-    assert_eq!(shown(&reply), (3, lsns[3] + 2), "the first that was reached");
-    let reply = send(&format!("[{}]", create(&keys[2], "r")), Some("0")).await.expect_status(200);
-    assert_eq!(shown(&reply), (2, lsns[2] + 3), "and not one that it did not reach");
+    assert_eq!(shown(&reply), (3, lsns[3] + 1), "the first that was reached");
+    let elsewhere = format!("[{}]", create(&keys[2], "r"));
+    let reply = send(&elsewhere, Some("0")).await.expect_status(207);
+    assert_eq!(shown(&reply), (0, lsns[0] + 1), "the range that was asked for, where nothing was done");
+    let reply = send(&elsewhere, Some("2")).await.expect_status(200);
+    assert_eq!(shown(&reply), (2, lsns[2] + 2), "and the refused write took no number of its own range");
     let nothing = format!("[{}]", failing(&keys[3]));
-    assert_eq!(shown(&send(&nothing, None).await.expect_status(207)), (3, lsns[3] + 2));
-    assert_eq!(shown(&send(&nothing, Some("3")).await.expect_status(207)), (3, lsns[3] + 2));
+    assert_eq!(shown(&send(&nothing, None).await.expect_status(207)), (3, lsns[3] + 1));
+    assert_eq!(shown(&send(&nothing, Some("3")).await.expect_status(207)), (3, lsns[3] + 1));
     let batch = format!("[{}]", r#"{"operationType":"Read","id":"none"}"#);
     let batch = operations(server.post(DOCS, &batch).key(&keys[1]), "True").send().await.expect_status(207);
     assert_eq!(shown(&batch), (1, lsns[1] + 4));

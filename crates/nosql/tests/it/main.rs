@@ -8,6 +8,7 @@ mod admin;
 mod audit;
 mod auth;
 mod batch;
+mod bulk_ranges;
 mod changes;
 mod client;
 mod clock;

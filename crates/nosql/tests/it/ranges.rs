@@ -10,6 +10,12 @@ pub(crate) const DOCS: &str = "/dbs/db/colls/c/docs";
 /// A server whose container `c` has four ranges, and a partition key of each of them.
 pub(crate) async fn four_ranges(extra: &str) -> (Server, [String; 4]) {
     let server = Server::start().await;
+    let keys = four_ranges_in(&server, extra).await;
+    (server, keys)
+}
+
+/// Creates the container `c` with four ranges, and returns a partition key of each of them.
+pub(crate) async fn four_ranges_in(server: &Server, extra: &str) -> [String; 4] {
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     let comma = if extra.is_empty() { "" } else { "," };
     let definition =
@@ -26,8 +32,7 @@ pub(crate) async fn four_ranges(extra: &str) -> (Server, [String; 4]) {
             break;
         }
     }
-    let keys = [0, 1, 2, 3].map(|range| keys.remove(&range).expect("a key of each range"));
-    (server, keys)
+    [0, 1, 2, 3].map(|range| keys.remove(&range).expect("a key of each range"))
 }
 
 /// Returns the range that an answer names, equal in all headers.

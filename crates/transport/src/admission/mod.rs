@@ -195,7 +195,8 @@ impl Admission {
         self.receive_within(tenant, bytes, Duration::MAX).await
     }
 
-    /// Returns memory as [`receive`](Self::receive) does, and waits for it for at most `limit`.
+    /// Returns memory as [`receive`](Self::receive) does, and waits for it for at most `limit`. Refusals after a shorter wait
+    /// count for [`starved`](Self::starved) when their waits add up to that of others.
     pub async fn receive_within(
         &self,
         tenant: Tenant,

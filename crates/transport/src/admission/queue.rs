@@ -127,6 +127,10 @@ impl WaitQueue {
         };
         match timeout(max_wait.min(limit), waiting.granted()).await {
             Ok(Some(slot)) => Ok(slot),
+            Err(_) if limit < max_wait => {
+                self.starvation.refused_early(self.held(tenant), limit, max_wait);
+                Err(self.refuse())
+            }
             Ok(None) | Err(_) => Err(self.shed(tenant)),
         }
     }
@@ -220,13 +224,20 @@ impl WaitQueue {
         self.grant(&mut state, now);
     }
 
+    fn held(&self, tenant: Tenant) -> usize {
+        self.state.lock().tenants.get(&tenant).map_or(0, |account| account.held)
+    }
+
     fn starve(&self, tenant: Tenant) {
-        let held = self.state.lock().tenants.get(&tenant).map_or(0, |account| account.held);
-        self.starvation.refused(held);
+        self.starvation.refused(self.held(tenant));
     }
 
     fn shed(&self, tenant: Tenant) -> Busy {
         self.starve(tenant);
+        self.refuse()
+    }
+
+    fn refuse(&self) -> Busy {
         Busy::spread(self.shed.fetch_add(1, Ordering::Relaxed))
     }
 }

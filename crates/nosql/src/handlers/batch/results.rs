@@ -17,8 +17,7 @@ pub(crate) struct Results {
     full: bool,
     all_succeeded: bool,
     charge: Charge,
-    /// The range that the answer should name, if it was reached.
-    wanted: Option<usize>,
+    /// The first range that an operation reached, with the highest LSN seen of it.
     range: Option<RangeLsn>,
 }
 
@@ -60,14 +59,8 @@ impl Results {
             full: false,
             all_succeeded: true,
             charge: Charge::default(),
-            wanted: None,
             range: None,
         }
-    }
-
-    /// Sets the range that the answer names if operations were in several ranges and this was among them.
-    pub(crate) fn preferring(self, range: Option<usize>) -> Self {
-        Self { wanted: range, ..self }
     }
 
     /// Creates results whose resource bodies have at most `bytes` together. The first one that does not fit is the
@@ -98,8 +91,8 @@ impl Results {
         self.output.push(&Shown::new(424, Charge::default()));
     }
 
-    /// Returns the body, whether every operation succeeded, the charge, and the range of an operation with the highest
-    /// LSN seen of it.
+    /// Returns the body, whether every operation succeeded, the charge, and the first range that an operation reached, with
+    /// the highest LSN seen of it.
     pub(crate) fn finish(self) -> (Vec<u8>, bool, Charge, Option<RangeLsn>) {
         (self.output.finish(), self.all_succeeded, self.charge, self.range)
     }
@@ -110,8 +103,8 @@ impl Results {
             Some(known) if known.range == reached.range => {
                 RangeLsn { lsn: known.lsn.max(reached.lsn), ..known }
             }
-            Some(known) if self.wanted != Some(reached.range) => known,
-            Some(_) | None => reached,
+            Some(known) => known,
+            None => reached,
         };
         self.range = Some(kept);
     }
