@@ -47,7 +47,7 @@ pub use memory::{CrashMode, MemoryDisk, MemoryStore};
 pub use read::{Read, Scan, Snapshot};
 pub use record::FORMAT;
 pub use scratch::Scratch;
-pub use store::{Scrubbed, Stats, Store};
+pub use store::{DeferredWork, Scrubbed, Stats, Store};
 pub use ticket::Ticket;
 pub use time::Time;
 pub use transact::{transact, transact_in_background, transact_noting, transact_with};

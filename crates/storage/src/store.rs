@@ -98,6 +98,20 @@ pub struct Stats {
     pub compaction_stops_jobs: bool,
     /// The free space on the disk; `None` if there is no disk, or the system does not report it.
     pub free_space: Option<FreeSpace>,
+    /// The work that writes have left for later.
+    pub deferred: DeferredWork,
+}
+
+/// The flushes and merges that wait or run; a memory store has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeferredWork {
+    /// Bytes of all memtables: written, and in no table yet.
+    pub memtable_bytes: u64,
+    /// Full memtables that wait to be flushed to tables.
+    pub sealed_memtables: usize,
+    /// Keyspaces whose first level has enough tables to be merged, and the merge that is running. A merge that waits
+    /// begins after the next commit.
+    pub pending_merges: usize,
 }
 
 impl Stats {

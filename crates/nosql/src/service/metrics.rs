@@ -63,6 +63,13 @@ fn store(page: &mut Page, engine: &Engine) {
     page.plain("bolide_store_journal_bytes", Kind::Gauge, "Bytes of the journal.", store.journal_bytes);
     page.plain("bolide_store_commits_total", Kind::Counter, "Commits; one serves many jobs.", store.commits);
     page.plain("bolide_store_jobs_total", Kind::Counter, "Transactions run.", store.jobs);
+    let deferred = store.deferred;
+    let help = "Bytes of the memtables, which no table holds yet.";
+    page.plain("bolide_store_memtable_bytes", Kind::Gauge, help, deferred.memtable_bytes);
+    let help = "Full memtables that wait to be flushed to tables.";
+    page.plain("bolide_store_sealed_memtables", Kind::Gauge, help, deferred.sealed_memtables as u64);
+    let help = "Keyspaces with enough tables to merge, and the merge that is running.";
+    page.plain("bolide_store_pending_merges", Kind::Gauge, help, deferred.pending_merges as u64);
     let disk = [
         ("bolide_disk_free_bytes", "Free bytes on the disk.", store.free_space.map(|disk| disk.free_bytes)),
         (

@@ -19,7 +19,7 @@ use super::database::{Database, cannot};
 use super::reclaim::Reclaim;
 use super::throttle::instant;
 use crate::writer::Shared;
-use crate::{Error, Result};
+use crate::{DeferredWork, Error, Result};
 use fjall::compaction::Leveled;
 use lsm_tree::{AbstractTree, Memtable};
 use parking_lot::{Condvar, Mutex};
@@ -273,6 +273,21 @@ fn compact_into(levels: &Arc<Leveled>, database: &Database, signal: &CompactorSi
     }
 }
 
+impl Database {
+    /// Returns the flushes and merges that wait or run.
+    pub(super) fn deferred_work(&self) -> DeferredWork {
+        let (fjall, _) = self.own();
+        let waits =
+            |keyspace: &&fjall::Keyspace| keyspace.l0_table_count() >= usize::from(FIRST_LEVEL_TABLES);
+        let is_merging = self.compacting.try_lock().is_none();
+        DeferredWork {
+            memtable_bytes: fjall.write_buffer_size(),
+            sealed_memtables: self.opened_keyspaces().map(|keyspace| keyspace.sealed_memtable_count()).sum(),
+            pending_merges: self.opened_keyspaces().filter(waits).count() + usize::from(is_merging),
+        }
+    }
+}
+
 /// Returns what changes whenever tables are merged or moved to another level, after which there may be more to do.
 fn shape(keyspace: &fjall::Keyspace) -> (usize, u64, Vec<usize>) {
     let tree = &keyspace.tree;
@@ -291,7 +306,7 @@ mod tests {
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
     use crate::writer::{Backend, Shared};
-    use crate::{ClockOptions, Durability, Error, Keyspace, ManualClock, Time};
+    use crate::{ClockOptions, DeferredWork, Durability, Error, Keyspace, ManualClock, Time};
     use fjall::Readable;
     use fjall::compaction::Leveled;
     use lsm_tree::AbstractTree;
@@ -338,6 +353,29 @@ mod tests {
         assert!(keyspace.tree.l0_run_count() >= usize::from(FIRST_LEVEL_TABLES));
         compact(&database, &signal).unwrap();
         assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
+    }
+
+    #[test]
+    fn flushes_and_merges_that_wait_are_counted() {
+        let (directory, signal) = (tempfile::tempdir().unwrap(), Arc::new(CompactorSignal::default()));
+        let (database, mut commit) = open(&directory, &signal);
+        let empty = database.deferred_work();
+        commit(0);
+        let written = database.deferred_work();
+        assert!(written.memtable_bytes > empty.memtable_bytes, "{written:?}");
+        database.flush().unwrap();
+        assert_eq!(database.deferred_work(), empty, "one table is not merged");
+        for value in 0..FIRST_LEVEL_TABLES {
+            commit(value);
+            database.flush().unwrap();
+        }
+        // The store's own keyspace is written by each commit, too.
+        assert_eq!(database.deferred_work(), DeferredWork { pending_merges: 2, ..empty });
+        let merging = database.compacting.lock();
+        assert_eq!(database.deferred_work().pending_merges, 3);
+        drop(merging);
+        compact(&database, &signal).unwrap();
+        assert_eq!(database.deferred_work(), empty);
     }
 
     #[test]

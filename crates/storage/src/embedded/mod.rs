@@ -363,6 +363,7 @@ impl Store for EmbeddedStore {
             poisoned: self.shared.poison().is_some(),
             compaction_fails: compaction(|database| database.compaction_health.fails()),
             compaction_stops_jobs: compaction(|database| database.compaction_health.check(database).is_err()),
+            deferred: database.as_deref().map(Database::deferred_work).unwrap_or_default(),
             free_space: database.and_then(|database| database.free_space()),
         }
     }

@@ -13,8 +13,8 @@ use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
-    Backup, ClockStatus, Direction, Durability, Error, FreeSpace, Job, KeyRange, Keyspace, Lanes, Read,
-    Result, Scan, Scrubbed, Snapshot, Stats, Store, Time,
+    Backup, ClockStatus, DeferredWork, Direction, Durability, Error, FreeSpace, Job, KeyRange, Keyspace,
+    Lanes, Read, Result, Scan, Scrubbed, Snapshot, Stats, Store, Time,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -153,6 +153,7 @@ impl Store for MemoryStore {
             compaction_fails: false,
             compaction_stops_jobs: false,
             free_space: self.disk.free_space(),
+            deferred: DeferredWork::default(),
         }
     }
 
