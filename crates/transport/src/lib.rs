@@ -18,7 +18,7 @@ pub const WRITE_STEP_BYTES: usize = 256 * 1024;
 
 pub use accept::{Accepted, Acceptor};
 pub use admission::{
-    Admission, Bounds, Busy, CutOff, Held, Peer, Permit, UNAUTHENTICATED_BYTES,
+    Admission, Bounds, Busy, CutOff, Held, OwnedPermit, PausedPermit, Peer, Permit, UNAUTHENTICATED_BYTES,
     UNAUTHENTICATED_CONNECTION_BYTES, UnauthenticatedStats, Work, WorkStats,
 };
 pub use catch::CatchPanic;

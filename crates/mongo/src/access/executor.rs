@@ -17,6 +17,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::access::catalog;
 use crate::access::meter::Meter;
+use crate::access::permit::{CommandPermit, unless_stopped};
 use crate::access::provisional::{HeldCollections, Provisional};
 use crate::diagnostics::index_uses::IndexUses;
 use crate::protocol::cancellation::Cancellation;
@@ -33,6 +34,7 @@ pub(crate) struct Executor {
     transaction: Option<Arc<OpenTransaction>>,
     meter: Arc<Meter>,
     details: Arc<DetailBudget>,
+    permit: Arc<CommandPermit>,
     /// Stops the command while it waits.
     cancellation: Cancellation,
 }
@@ -48,14 +50,12 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
-    /// Makes the state of a server that runs `statements` statements at once. A waiting write keeps its permit, so at most
-    /// half of them wait: the commands that end the transactions need permits too.
-    pub(crate) fn new(engine: Arc<Engine>, statements: usize) -> SharedState {
+    pub(crate) fn new(engine: Arc<Engine>) -> SharedState {
         SharedState {
             engine,
             provisional: Provisional::default(),
             index_uses: IndexUses::default(),
-            waiters: Semaphore::new(WAITING_WRITES.min(statements / 2)),
+            waiters: Semaphore::new(WAITING_WRITES),
         }
     }
 }
@@ -101,6 +101,7 @@ impl Executor {
             transaction,
             meter: Arc::default(),
             details: Arc::default(),
+            permit: Arc::default(),
             cancellation: Cancellation::default(),
         }
     }
@@ -123,6 +124,11 @@ impl Executor {
     /// Returns the command's budget for the details of refused documents.
     pub(crate) fn details(&self) -> &DetailBudget {
         &self.details
+    }
+
+    /// Returns where the command's permit is kept.
+    pub(crate) fn permit(&self) -> &CommandPermit {
+        &self.permit
     }
 
     /// Returns how often indexes were used.
@@ -230,7 +236,7 @@ impl Executor {
 
     /// Waits until no open transaction has written one of the targets, or until the command is stopped. The lifetime of a
     /// transaction and the number of waiting writes are bounded: one write too many goes ahead, and the transaction
-    /// conflicts.
+    /// conflicts. A waiting write holds no permit, which the transaction may need for its next statement.
     async fn wait_for_transactions(
         &self,
         collection: &Collection,
@@ -242,17 +248,14 @@ impl Executor {
         }
         for target in targets() {
             while engine.is_claimed(collection, &target) {
-                let Ok(_permit) = self.shared.waiters.try_acquire() else { return Ok(()) };
+                let Ok(_waiter) = self.shared.waiters.try_acquire() else { return Ok(()) };
                 let ended = Arc::new(Notify::new());
                 let notified = Arc::clone(&ended);
                 let wait = engine.when_released(collection, &target, move || notified.notify_one());
                 let Some(_wait) = wait else { break };
-                tokio::select! {
-                    () = ended.notified() => {}
-                    () = self.cancellation.cancelled() => {
-                        return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
-                    }
-                }
+                let paused = self.permit.pause();
+                unless_stopped(ended.notified(), &self.cancellation).await?;
+                self.permit.resume(paused, &self.cancellation).await?;
             }
         }
         Ok(())

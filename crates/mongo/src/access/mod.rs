@@ -1,13 +1,14 @@
 //! How commands reach documents: where a command reads and writes, what that costs, and what pipelines read from.
 //!
 //! Plans and scans are the engine's (`engine::find`). This folder has what belongs to requests: `executor` is the database or
-//! transaction that a command works in, and `meter` its charge; `pipeline_source` is the source of a pipeline, `output` its
+//! transaction that a command works in, `meter` its charge, and `permit` its permit; `pipeline_source` is the source of a pipeline, `output` its
 //! target, `pipeline_cursor` a running pipeline with everything that it needs between two requests; `catalog` has names and
 //! views.
 
 pub(crate) mod catalog;
 pub(crate) mod executor;
 pub(crate) mod meter;
+pub(crate) mod permit;
 pub(crate) mod provisional;
 
 mod output;

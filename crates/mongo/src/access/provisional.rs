@@ -176,7 +176,7 @@ mod tests {
     fn shared() -> Arc<SharedState> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
-        Arc::new(SharedState::new(Arc::new(Engine::open(store).unwrap()), 64))
+        Arc::new(SharedState::new(Arc::new(Engine::open(store).unwrap())))
     }
 
     fn fresh() -> CollectionDefinition {

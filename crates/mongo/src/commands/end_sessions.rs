@@ -10,7 +10,7 @@ const SESSIONS_MAX: usize = 10_000;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let named = named(call)?;
-    call.service.end_sessions(|id| named.contains(id));
+    call.service.clean_up_all(&call.service.sessions.end_named(&named));
     Ok(Reply::ok())
 }
 

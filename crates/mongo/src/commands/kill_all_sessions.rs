@@ -19,6 +19,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         };
         users.push(auth::digest(user, database));
     }
-    call.service.end_sessions(|id| users.is_empty() || users.contains(&id.user));
+    let ended = call.service.sessions.end(|id| users.is_empty() || users.contains(&id.user));
+    call.service.clean_up_all(&ended);
     Ok(Reply::ok())
 }

@@ -6,7 +6,10 @@ use crate::protocol::reply::Reply;
 use crate::service::call::Call;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
-    let (named, own) = (named(call)?, call.connection.user_digest());
-    call.service.end_sessions(|id| if named.is_empty() { id.user == own } else { named.contains(id) });
+    let (sessions, mut named) = (&call.service.sessions, named(call)?);
+    if named.is_empty() {
+        named = sessions.list_of(&call.connection.user_digest());
+    }
+    call.service.clean_up_all(&sessions.end_named(&named));
     Ok(Reply::ok())
 }

@@ -1,19 +1,24 @@
 //! When a command may begin: the queue that its kind of work waits in, for all front ends of the server together.
 //!
-//! Greetings, authentication and operators' commands wait in none. Neither do commands of a transaction that has begun:
-//! others wait for what it holds.
+//! Greetings, authentication and operators' commands wait in none, and neither do the commands that end a transaction: others
+//! wait for what it holds. The statements of an open transaction wait like all others of their kind and are never refused,
+//! since the transaction would have to begin again. No holder of a permit waits for a transaction (`access::permit`), so
+//! their wait ends.
 
-use transport::Permit;
+use transport::OwnedPermit;
 
+use crate::access::permit::unless_stopped;
 use crate::protocol::error::Result;
-use crate::service::Service;
 use crate::service::call::Call;
-use crate::session::{InTransaction, TxnNumber};
+use crate::session::TxnNumber;
 
 /// Waits until the command may begin; if there is too much to do, returns an error after which clients try again.
-pub(crate) async fn wait<'a>(call: &Call, service: &'a Service) -> Result<Option<Permit<'a>>> {
+pub(crate) async fn wait(call: &Call) -> Result<Option<OwnedPermit>> {
+    let Some(work) = call.command.traits.queue else { return Ok(None) };
+    let (admission, tenant) = (&call.service.settings.admission, call.connection.tenant());
     let goes_on = matches!(call.txn_number, Some(TxnNumber::Transaction { starts: false, .. }));
-    let ends = call.command.transaction == InTransaction::Ends;
-    let Some(work) = call.command.traits.queue.filter(|_| !goes_on && !ends) else { return Ok(None) };
-    Ok(Some(service.settings.admission.enter(call.connection.tenant(), work).await?))
+    if goes_on {
+        return unless_stopped(admission.enter_owned_unbounded(tenant, work), &call.cancellation).await;
+    }
+    Ok(Some(admission.enter_owned(tenant, work).await?))
 }

@@ -43,7 +43,7 @@ use crate::service::command::{
 };
 use crate::service::connection::{Connection, LastRequest};
 use crate::service::operations::Operation;
-use crate::session::{InTransaction, SessionId, TxnNumber};
+use crate::session::{InTransaction, Session, SessionId, TxnNumber};
 use crate::wire::{Form, Request};
 
 /// The largest answer: the rest of its message takes less than the difference.
@@ -187,12 +187,6 @@ fn prepare(
         _ => service.rights(connection)?,
     };
     let now = service.engine.now()?;
-    let user = connection.user_digest();
-    let may_have_session = !service.requires_authentication() || connection.is_authenticated();
-    let session = match fields.document("lsid")?.filter(|_| may_have_session) {
-        Some(lsid) => Some(service.session(SessionId::parse(lsid, user)?)?),
-        None => None,
-    };
     let txn_number = TxnNumber::parse(fields, command.transaction, &service.settings.profile)?;
     hear_time(service, fields, now)?;
     let began = operation_time::behind(now, service.engine.last_sequence());
@@ -209,7 +203,7 @@ fn prepare(
         database,
         body: request.body,
         sequences: request.sequences,
-        session,
+        session: None,
         txn_number,
         now,
         timestamp,
@@ -229,7 +223,16 @@ fn admit(call: &mut Call) -> Result<()> {
         return Err(Error::new(Code::UNAUTHORIZED, text));
     }
     call.needs = authorization::check(call)?;
+    call.session = session(call)?;
     Ok(())
+}
+
+/// Returns the session that a command names, which is created for a client that may run the command.
+fn session(call: &Call) -> Result<Option<Arc<Session>>> {
+    let may_have_session = !call.service.requires_authentication() || call.connection.is_authenticated();
+    let Some(lsid) = call.fields().document("lsid")?.filter(|_| may_have_session) else { return Ok(None) };
+    let id = SessionId::parse(lsid, call.connection.user_digest())?;
+    Ok(Some(call.service.session(id)?))
 }
 
 /// Lets a command that is part of a transaction read and write there.
@@ -238,9 +241,9 @@ fn enter_transaction(call: &mut Call) -> Result<()> {
         && matches!(call.command.transaction, InTransaction::Allowed | InTransaction::AllowedLater)
     {
         let service = &call.service;
-        let lifetime = service.transaction_lifetime();
+        let (hold, lifetime) = (starts.then(|| session.hold()), service.transaction_lifetime());
         call.executor =
-            service.transactions.executor(&service.shared, &session.id, number, starts, lifetime)?;
+            service.transactions.executor(&service.shared, &session.id, number, hold, lifetime)?;
         if starts {
             service.sweep_timer.set(Instant::now() + lifetime);
         }
@@ -368,11 +371,14 @@ async fn run_within_limits(call: &mut Call, began: Instant) -> Result<(Reply, Op
     });
     let _timer =
         limit.map(|limit| Timer::start(limit.saturating_sub(began.elapsed()), call.cancellation.clone()));
-    let service = Arc::clone(&call.service);
-    let outcome = match admission::wait(call, &service).await {
-        Ok(_permit) => offload_future(call.bytes(), (call.command.run)(call)).await,
+    let outcome = match admission::wait(call).await {
+        Ok(permit) => {
+            call.executor.permit().keep(permit);
+            offload_future(call.bytes(), (call.command.run)(call)).await
+        }
         Err(busy) => Err(busy),
     };
+    call.executor.permit().keep(None);
     // A transaction ends with its first failed statement.
     if outcome.is_err() {
         call.abort_transaction();

@@ -20,6 +20,12 @@ pub const MESSAGE_BYTES: usize = 48_000_000;
 /// The largest message of a client that must authenticate and has not: enough for any handshake.
 pub const UNAUTHENTICATED_MESSAGE_BYTES: usize = 16 * 1024;
 
+/// The largest `client` of a hello; drivers leave out parts of theirs to stay within it.
+pub const METADATA_BYTES: usize = 512;
+
+/// The longest `client.application.name`.
+pub const APPLICATION_NAME_BYTES: usize = 128;
+
 /// The most statements in one write command (`maxWriteBatchSize`).
 pub const WRITE_BATCH: usize = 100_000;
 
@@ -63,7 +69,7 @@ pub const WRONG_PROOFS: u32 = 3;
 /// number of connections.
 pub const COUNTED_REPLY_BYTES: usize = 16 * 1024;
 
-/// Sessions remembered at once.
+/// Sessions remembered at once; one user holds at most three quarters of what others leave.
 pub const SESSIONS: usize = 100_000;
 
 /// How long a session lives after its last use (`logicalSessionTimeoutMinutes`).
@@ -92,8 +98,7 @@ pub const TRANSACTIONS: usize = 1000;
 /// How long a transaction may last (`transactionLifetimeLimitSeconds` at the start).
 pub const TRANSACTION_LIFETIME: Duration = Duration::from_mins(1);
 
-/// Writes that wait for open transactions at once. Each keeps its permit to run, so where fewer than twice as many
-/// statements may run, half of those.
+/// Writes that wait for open transactions at once. They hold no permits meanwhile.
 pub const WAITING_WRITES: usize = 32;
 
 /// The window that zstd may ask for; drivers compress at levels that need a fraction of it.
@@ -118,6 +123,8 @@ pub struct Limits {
     pub drain_timeout: Duration,
     /// See [`WRONG_PROOF_PAUSE`].
     pub wrong_proof_pause: Duration,
+    /// See [`SESSIONS`].
+    pub sessions: usize,
     /// See [`CURSORS`].
     pub cursors: usize,
     /// See [`IDLE_BYTES`].
@@ -145,6 +152,7 @@ impl Default for Limits {
             write_pause_timeout: WRITE_PAUSE_TIMEOUT,
             drain_timeout: DRAIN_TIMEOUT,
             wrong_proof_pause: WRONG_PROOF_PAUSE,
+            sessions: SESSIONS,
             cursors: CURSORS,
             idle_bytes: IDLE_BYTES,
             cursor_idle_timeout: CURSOR_IDLE_TIMEOUT,

@@ -16,7 +16,6 @@ use bson::ObjectId;
 use engine::Engine;
 use storage::Time;
 use tokio::time::Instant;
-use transport::Work;
 
 use crate::access;
 use crate::access::executor::SharedState;
@@ -33,7 +32,7 @@ use crate::protocol::settings::{Authentication, Settings};
 use crate::rights::Rights;
 use crate::service::connection::Connection;
 use crate::service::metrics::FrontEndMetrics;
-use crate::service::operations::Operations;
+use crate::service::operations::{Operation, Operations};
 use crate::service::parameters::{CURSOR_TIMEOUT, Parameters, TRANSACTION_LIFETIME};
 use crate::service::sweep::SweepTimer;
 use crate::session::cursors::Cursors;
@@ -85,17 +84,16 @@ impl Service {
         commands: impl Iterator<Item = &'static str>,
     ) -> Arc<Service> {
         access::remove_leftovers(&engine);
-        let statements = settings.admission.limit(Work::Statement);
         let shares = Shares::new(&settings.limits);
         let cursors = Arc::new(Cursors::new(&shares));
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Arc::new(Service {
             account_keys: AccountKeys::new(&settings.account),
-            shared: Arc::new(SharedState::new(Arc::clone(&engine), statements)),
+            shared: Arc::new(SharedState::new(Arc::clone(&engine))),
             engine,
             metrics: FrontEndMetrics::new(Arc::clone(&settings.registry), commands),
             clock: ClusterClock::default(),
-            sessions: Sessions::default(),
+            sessions: Sessions::new(&shares),
             operations: Arc::default(),
             statistics: Statistics::default(),
             parameters: Parameters::new(&settings.limits),
@@ -182,9 +180,9 @@ impl Service {
     /// Returns the session of that name, used just now.
     pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>> {
         let now = Instant::now();
-        let (session, expired) = self.sessions.touch(id, now)?;
-        for expired in expired {
-            self.clean_up(&expired);
+        let (session, replaced) = self.sessions.touch(id, now)?;
+        if let Some(replaced) = replaced {
+            self.clean_up(&replaced);
         }
         self.sweep_timer.set(now + SESSION_LIFETIME);
         Ok(session)
@@ -219,18 +217,23 @@ impl Service {
         Duration::from_secs(self.parameters.get(TRANSACTION_LIFETIME).unsigned_abs())
     }
 
-    /// Ends sessions and everything that belongs to them.
-    pub(crate) fn end_sessions(&self, which: impl Fn(&SessionId) -> bool) {
-        for session in self.sessions.end(which) {
-            self.clean_up(&session);
+    /// Ends what belonged to a session that has been forgotten: commands that run for it, its cursors, its transaction. What
+    /// it does not have is not searched for: clients may end thousands of sessions at once.
+    pub(crate) fn clean_up(&self, session: &Arc<Session>) {
+        if session.is_in_use() {
+            let is_meant = |operation: &Operation| operation.session.as_ref() == Some(&session.id);
+            self.operations.stop(is_meant, CancelReason::Killed);
         }
+        if session.holds_something() {
+            self.cursors.kill_of_session(&session.id);
+        }
+        self.transactions.end(&session.id);
     }
 
-    /// Ends what belonged to a session: commands that run for it, its cursors, its transaction.
-    pub(crate) fn clean_up(&self, session: &Session) {
-        self.operations
-            .stop(|operation| operation.session.as_ref() == Some(&session.id), CancelReason::Killed);
-        self.cursors.kill_of_session(&session.id);
-        self.transactions.end(&session.id);
+    /// Cleans up after sessions that have been forgotten.
+    pub(crate) fn clean_up_all(&self, sessions: &[Arc<Session>]) {
+        for session in sessions {
+            self.clean_up(session);
+        }
     }
 }

@@ -89,9 +89,7 @@ impl Service {
         }
         let cursors = self.cursors.sweep(now, self.cursor_idle(), ENTRIES_PER_STEP);
         let sessions = self.sessions.sweep(now, ENTRIES_PER_STEP);
-        for session in &sessions.expired {
-            self.clean_up(session);
-        }
+        self.clean_up_all(&sessions.expired);
         let dues = [transactions.next_due, cursors.next_due, sessions.next_due];
         let next = dues.into_iter().flatten().min();
         if let Some(next) = next {

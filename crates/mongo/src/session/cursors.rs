@@ -24,13 +24,16 @@ use crate::protocol::random;
 use crate::rights::Privilege;
 use crate::session::shares::{HeldKind, Refusal, Share, Shares, UserDigest};
 use crate::session::sweep_result::SweepResult;
-use crate::session::{Owner, SessionId};
+use crate::session::{Owner, SessionHold, SessionId};
 
 /// A result that is not finished.
 pub(crate) struct Cursor {
     /// The full name of the collection, as replies give it.
     pub(crate) namespace: String,
     pub(crate) owner: Owner,
+    /// Held as long as the cursor is open, if it belongs to a session.
+    #[expect(dead_code, reason = "it is held")]
+    pub(crate) session: Option<SessionHold>,
     pub(crate) rest: Remaining,
     /// Kept open however long it is not used.
     pub(crate) keep: bool,
@@ -355,6 +358,7 @@ pub(crate) mod tests {
         Cursor {
             namespace: "db.coll".into(),
             owner,
+            session: None,
             rest,
             keep,
             transaction: None,

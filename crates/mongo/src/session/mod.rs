@@ -5,12 +5,12 @@
 //! end the sessions of its own clients (T29).
 
 pub(crate) mod cursors;
+mod sessions;
 pub(crate) mod shares;
 pub(crate) mod sweep_result;
 pub(crate) mod transactions;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bson::{Binary, BinaryRef, Document, DocumentRef, ValueRef};
@@ -20,9 +20,9 @@ use tokio::time::Instant;
 
 use crate::protocol::error::{Error, Result};
 use crate::protocol::fields::Fields;
-use crate::protocol::limits::{SESSION_MINUTES, SESSIONS};
+use crate::protocol::limits::SESSION_MINUTES;
 use crate::protocol::settings::Profile;
-use crate::session::sweep_result::SweepResult;
+pub(crate) use crate::session::sessions::Sessions;
 
 /// How long a session is remembered after its last use.
 pub(crate) const SESSION_LIFETIME: Duration = Duration::from_mins(SESSION_MINUTES as u64);
@@ -74,74 +74,26 @@ pub(crate) struct Session {
     used: Mutex<Instant>,
 }
 
-/// All sessions that have not ended.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    known: Mutex<HashMap<SessionId, Arc<Session>>>,
-}
-
-impl Sessions {
-    /// Returns the session of that name, created if necessary, and marks it as used. If there is no space for another one, also
-    /// returns the expired sessions, for the caller to clean up.
-    pub(crate) fn touch(&self, id: SessionId, now: Instant) -> Result<(Arc<Session>, Vec<Arc<Session>>)> {
-        let mut known = self.known.lock();
-        if let Some(session) = known.get(&id) {
-            *session.used.lock() = now;
-            return Ok((Arc::clone(session), Vec::new()));
-        }
-        let expired = if known.len() >= SESSIONS { expired(&mut known, now, SESSIONS) } else { Vec::new() };
-        if known.len() >= SESSIONS {
-            let text = format!("cannot add session to the cache: there are {SESSIONS} already");
-            return Err(Error::new(Code::TOO_MANY_LOGICAL_SESSIONS, text));
-        }
-        let session = Arc::new(Session { id: id.clone(), used: Mutex::new(now) });
-        known.insert(id, Arc::clone(&session));
-        Ok((session, expired))
+impl Session {
+    /// Returns a sign that something of the session is open: as long as it exists, no new session takes this one's place.
+    pub(crate) fn hold(self: &Arc<Self>) -> SessionHold {
+        SessionHold(Arc::downgrade(self))
     }
 
-    /// Forgets sessions.
-    pub(crate) fn end(&self, which: impl Fn(&SessionId) -> bool) -> Vec<Arc<Session>> {
-        let mut known = self.known.lock();
-        known.extract_if(|id, _| which(id)).map(|(_, session)| session).collect()
+    /// Whether a command uses the session.
+    pub(crate) fn is_in_use(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1
     }
 
-    /// Forgets sessions that have exceeded their lifetime, at most so many.
-    pub(crate) fn sweep(&self, now: Instant, most: usize) -> SweepResult<Arc<Session>> {
-        let mut known = self.known.lock();
-        let expired = expired(&mut known, now, most);
-        // A session in use ends no earlier than its command.
-        let due = |session: &Arc<Session>| {
-            let used = if is_in_use(session) { now } else { *session.used.lock() };
-            used + SESSION_LIFETIME
-        };
-        let next_due = known.values().map(due).min();
-        SweepResult { expired, next_due }
-    }
-
-    /// Returns the ids of all.
-    pub(crate) fn list(&self) -> Vec<SessionId> {
-        self.known.lock().keys().cloned().collect()
-    }
-
-    /// Returns how many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.known.lock().len()
+    /// Whether the session has a cursor or an open transaction.
+    pub(crate) fn holds_something(self: &Arc<Self>) -> bool {
+        Arc::weak_count(self) > 0
     }
 }
 
-/// Takes out sessions that have exceeded their lifetime and that no command uses, at most so many.
-fn expired(known: &mut HashMap<SessionId, Arc<Session>>, now: Instant, most: usize) -> Vec<Arc<Session>> {
-    let is_expired = |session: &Arc<Session>| {
-        let unused = now.saturating_duration_since(*session.used.lock());
-        unused >= SESSION_LIFETIME && !is_in_use(session)
-    };
-    known.extract_if(|_, session| is_expired(session)).map(|(_, session)| session).take(most).collect()
-}
-
-/// Whether a command uses the session.
-fn is_in_use(session: &Arc<Session>) -> bool {
-    Arc::strong_count(session) > 1
-}
+/// The sign of an open cursor or transaction that its session holds something. It does not prolong the session.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionHold(#[expect(dead_code, reason = "it is counted")] Weak<Session>);
 
 /// The owner of a cursor. Only the owner may continue it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,46 +202,6 @@ mod tests {
 
     fn id(byte: u8) -> SessionId {
         SessionId { uuid: [byte; 16], user: [0; 32] }
-    }
-
-    #[test]
-    fn a_session_is_remembered_for_half_an_hour_after_its_last_use() {
-        let sessions = Sessions::default();
-        let start = Instant::now();
-        let at = |minutes| start + Duration::from_mins(minutes);
-        let touch = |byte, minutes| drop(sessions.touch(id(byte), at(minutes)).unwrap());
-        let sweep = |minutes| {
-            let SweepResult { expired, next_due } = sessions.sweep(at(minutes), 100);
-            (expired.iter().map(|session| session.id.uuid[0]).collect::<Vec<_>>(), next_due)
-        };
-        assert_eq!(sweep(0), (vec![], None));
-        touch(1, 0);
-        touch(1, 20);
-        touch(2, 20);
-        touch(2, 49);
-        touch(3, 50);
-        assert_eq!(sweep(49), (vec![], Some(at(50))));
-        assert_eq!(sweep(50), (vec![1], Some(at(79))));
-        assert_eq!(sessions.count(), 2);
-        assert_eq!(sessions.end(|id| id.uuid[0] == 2).len(), 1);
-        assert_eq!(sessions.count(), 1);
-    }
-
-    #[test]
-    fn a_session_that_a_command_uses_for_long_is_not_due_before_a_lifetime_has_passed() {
-        let sessions = Sessions::default();
-        let start = Instant::now();
-        let (used, _) = sessions.touch(id(1), start).unwrap();
-        let later = start + 2 * SESSION_LIFETIME;
-        let sweep_result = sessions.sweep(later, 100);
-        assert!(sweep_result.expired.is_empty());
-        assert_eq!(
-            sweep_result.next_due,
-            Some(later + SESSION_LIFETIME),
-            "the step does not run again and again"
-        );
-        drop(used);
-        assert_eq!(sessions.sweep(later, 100).expired.len(), 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What users hold between two requests: cursors, transactions, and the memory of both.
+//! What users hold between two requests: sessions, cursors, transactions, and the memory of the last two.
 //!
 //! Admission control does not bound these, since nothing runs. Each is limited for all users together, and one rule shares
 //! it: **a user holds at most three quarters of what the others leave.**
@@ -10,7 +10,7 @@
 //! So a user that takes all it can leaves something to the next one, whichever comes first, and a server with one user
 //! loses no more than a quarter. No user loses anything because of others: a share only bounds what is added.
 //!
-//! The number of cursors and transactions is refused beyond a share. Bytes cannot be, as they are known only when a request
+//! Cursors and transactions are refused beyond a share; a new session replaces one of the same user (`sessions`). Bytes cannot be, as they are known only when a request
 //! has ended: then the server ends the largest idle one of the same user (`Service::make_room`). Until that has brought the
 //! user within its share, its excess takes nothing from the shares of others: they see the bytes that were *granted*.
 
@@ -29,12 +29,14 @@ pub(crate) type UserDigest = [u8; 32];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeldKind {
     Cursor,
+    Session,
     Transaction,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Amounts {
     cursors: usize,
+    sessions: usize,
     transactions: usize,
     bytes: usize,
     /// The bytes that reduce the shares of others: those held when that was last within the share, or fewer.
@@ -45,6 +47,7 @@ impl Amounts {
     fn of(&mut self, what: HeldKind) -> &mut usize {
         match what {
             HeldKind::Cursor => &mut self.cursors,
+            HeldKind::Session => &mut self.sessions,
             HeldKind::Transaction => &mut self.transactions,
         }
     }
@@ -65,7 +68,7 @@ pub(crate) struct Shares {
     pub(crate) ended: Counter,
 }
 
-/// Why a user may hold no further cursor or transaction.
+/// Why a user may hold no further cursor, session or transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// There are as many as there may be.
@@ -84,6 +87,7 @@ impl Shares {
     pub(crate) fn new(limits: &Limits) -> Arc<Shares> {
         let most = Amounts {
             cursors: limits.cursors,
+            sessions: limits.sessions,
             transactions: limits.transactions,
             bytes: limits.idle_bytes,
             granted: limits.idle_bytes,
@@ -148,7 +152,7 @@ impl Totals {
     }
 }
 
-/// A cursor or a transaction, as it counts.
+/// A cursor, a session or a transaction, as it counts.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<Shares>,

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 use crate::access::executor::{Executor, OpenTransaction, SharedState};
 use crate::protocol::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::protocol::limits::IDLE_BASE_BYTES;
-use crate::session::SessionId;
 use crate::session::cursors::{Cursors, TransactionCursors};
 use crate::session::shares::{HeldKind, Refusal, Share, Shares, UserDigest};
 use crate::session::sweep_result::SweepResult;
+use crate::session::{SessionHold, SessionId};
 
 /// The last transaction of each session.
 pub(crate) struct Transactions {
@@ -43,6 +43,7 @@ pub(crate) enum State {
         share: Share,
         /// Held to be dropped with the transaction.
         _cursors: TransactionCursors,
+        _session: SessionHold,
     },
     Committed,
     Aborted,
@@ -70,16 +71,18 @@ impl Transactions {
         }
     }
 
-    /// Returns the executor of a command that is part of a transaction, which begins if the command is its first.
+    /// Returns the executor of a command that is part of a transaction. The transaction begins, and holds its session, if the
+    /// command is its first.
     pub(crate) fn executor(
         &self,
         shared: &Arc<SharedState>,
         session: &SessionId,
         number: i64,
-        starts: bool,
+        starts: Option<SessionHold>,
         lifetime: Duration,
     ) -> Result<Executor> {
-        let opened = self.enter(shared, session, number, starts.then_some(lifetime))?;
+        let starts = starts.map(|session| (session, lifetime));
+        let opened = self.enter(shared, session, number, starts)?;
         Ok(Executor::new(shared, Some(opened)))
     }
 
@@ -88,14 +91,14 @@ impl Transactions {
         shared: &Arc<SharedState>,
         session: &SessionId,
         number: i64,
-        starts: Option<Duration>,
+        starts: Option<(SessionHold, Duration)>,
     ) -> Result<Arc<OpenTransaction>> {
         let mut known = self.by_session.lock();
         let last = known.get(session).map(|transaction| transaction.number);
         if let Some(last) = last.filter(|last| *last > number) {
             return Err(too_old(number, last));
         }
-        if let Some(lifetime) = starts {
+        if let Some((hold, lifetime)) = starts {
             if last == Some(number) {
                 let text = format!("Given transaction number {number} is already in use");
                 return Err(Error::location(50911, text));
@@ -109,7 +112,8 @@ impl Transactions {
             };
             let opened = Arc::new(OpenTransaction::begin(shared)?);
             let cursors = self.cursors.of_transaction(session, number);
-            let state = State::Open { opened: Arc::clone(&opened), share, _cursors: cursors };
+            let opening = Arc::clone(&opened);
+            let state = State::Open { opened: opening, share, _cursors: cursors, _session: hold };
             let until = Instant::now() + lifetime;
             let new = Transaction { number, state, until, commit: Arc::default() };
             let ended = known.insert(session.clone(), new);
@@ -354,10 +358,15 @@ mod tests {
         (Transactions::new(&shares, &cursors), cursors)
     }
 
+    /// As the first command of a transaction.
+    fn starts() -> Option<SessionHold> {
+        Some(SessionHold::default())
+    }
+
     fn shared() -> Arc<SharedState> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
-        Arc::new(SharedState::new(Arc::new(Engine::open(store).unwrap()), 64))
+        Arc::new(SharedState::new(Arc::new(Engine::open(store).unwrap())))
     }
 
     #[tokio::test(start_paused = true)]
@@ -367,7 +376,7 @@ mod tests {
         let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
-        let executor = transactions.executor(&shared, &session, 1, true, minute).unwrap();
+        let executor = transactions.executor(&shared, &session, 1, starts(), minute).unwrap();
         crate::access::catalog::for_write(&executor, "db", "c").unwrap();
         drop(executor);
         let until = Instant::now() + minute;
@@ -377,12 +386,12 @@ mod tests {
         assert!(engine.collection("db", "c").is_none());
         assert!(engine.collection_database("db").is_none());
         // The next transaction of the session ends the one before it.
-        let executor = transactions.executor(&shared, &session, 2, true, minute).unwrap();
+        let executor = transactions.executor(&shared, &session, 2, starts(), minute).unwrap();
         crate::access::catalog::definition(RawDocument::default())
             .and_then(|definition| Ok(executor.create_collection("db", "d", definition)?))
             .unwrap();
         drop(executor);
-        transactions.executor(&shared, &session, 3, true, minute).unwrap();
+        transactions.executor(&shared, &session, 3, starts(), minute).unwrap();
         assert!(engine.collection("db", "d").is_none());
     }
 
@@ -398,18 +407,18 @@ mod tests {
             ("its session ends", MINUTE, |them, _| them.end(&SESSION)),
             ("the server stops", MINUTE, |them, _| them.end_all()),
             ("the next one begins", MINUTE, |them, shared| {
-                them.executor(shared, &SESSION, 2, true, MINUTE).unwrap();
+                them.executor(shared, &SESSION, 2, starts(), MINUTE).unwrap();
             }),
             ("a sweep finds it expired", Duration::ZERO, |them, _| drop(them.sweep(Instant::now(), 1))),
             ("a statement finds it expired", Duration::ZERO, |them, shared| {
-                assert!(them.executor(shared, &SESSION, 1, false, MINUTE).is_err());
+                assert!(them.executor(shared, &SESSION, 1, None, MINUTE).is_err());
             }),
             ("its commit finds it expired", Duration::ZERO, |them, _| {
                 assert!(them.commit(&SESSION, 1).is_err());
             }),
             ("one too many finds it expired", Duration::ZERO, |them, shared| {
                 let other = SessionId { uuid: [2; 16], ..SESSION };
-                assert!(them.executor(shared, &other, 1, true, MINUTE).is_err());
+                assert!(them.executor(shared, &other, 1, starts(), MINUTE).is_err());
             }),
         ];
         for (how, lifetime, end) in ends {
@@ -417,9 +426,9 @@ mod tests {
             let (transactions, cursors) = transactions(&Limits { transactions: 2, ..Limits::default() });
             let full = SessionId { uuid: [3; 16], ..SESSION };
             if lifetime.is_zero() {
-                transactions.executor(&shared, &full, 1, true, MINUTE).unwrap();
+                transactions.executor(&shared, &full, 1, starts(), MINUTE).unwrap();
             }
-            transactions.executor(&shared, &SESSION, 1, true, lifetime).unwrap();
+            transactions.executor(&shared, &SESSION, 1, starts(), lifetime).unwrap();
             for transaction in [Some(1), Some(1), None] {
                 cursors.keep(Cursor { transaction, ..cursor(1, false) }, MINUTE).unwrap();
             }
@@ -434,7 +443,7 @@ mod tests {
     async fn a_transaction_in_use_keeps_its_cursors() {
         let shared = shared();
         let (transactions, cursors) = transactions(&Limits::default());
-        let executor = transactions.executor(&shared, &SESSION, 1, true, MINUTE).unwrap();
+        let executor = transactions.executor(&shared, &SESSION, 1, starts(), MINUTE).unwrap();
         cursors.keep(Cursor { transaction: Some(1), ..cursor(1, false) }, MINUTE).unwrap();
         assert!(!transactions.evict(&SESSION, 1));
         assert_eq!((transactions.is_open(&SESSION, 1), cursors.figures().open), (true, 1));
@@ -450,7 +459,7 @@ mod tests {
         let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         for (number, commits) in [(1, false), (2, true)] {
-            let executor = transactions.executor(&shared, &session, number, true, Duration::ZERO).unwrap();
+            let executor = transactions.executor(&shared, &session, number, starts(), Duration::ZERO).unwrap();
             crate::access::catalog::for_write(&executor, "db", "c").unwrap();
             drop(executor);
             std::thread::scope(|scope| {

@@ -13,6 +13,7 @@ use crate::protocol::error::Result;
 use crate::protocol::limits::PARSED_FACTOR;
 use crate::protocol::reply::Reply;
 use crate::service::call::Call;
+use crate::session::Session;
 use crate::session::cursors::{Cursor, Remaining};
 
 /// How many documents the first batch has if the client does not say.
@@ -108,6 +109,7 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Remaining) -> Result<i64> {
     let cursor = Cursor {
         namespace: opening.namespace.to_owned(),
         owner: call.owner(),
+        session: call.session.as_ref().map(Session::hold),
         rest,
         keep: opening.keep,
         transaction: call.transaction().map(|(_, number)| number),

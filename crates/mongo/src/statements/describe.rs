@@ -41,7 +41,7 @@ pub(crate) fn describe(
             Ok(operations(service, own))
         }
         Description::Sessions => {
-            let own = service.sessions.list().into_iter().filter(|session| session.user == *user);
+            let own = service.sessions.list_of(user).into_iter();
             Ok(own.map(|session| Document::new().with("_id", session.to_document())).collect())
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Document, Value};
+use bson::{Binary, Document, Value};
 use transport::{Admission, Api, Bounds, Tenant, Work};
 
 use crate::client::{Server, code, labels, settings, text};
@@ -111,4 +111,48 @@ async fn a_greedy_user_does_not_hold_up_the_queries_of_another() {
     for _ in 0..8 {
         client.done("test", find()).await;
     }
+}
+
+/// Statements of an open transaction take permits like all others, and wait for them instead of being refused: otherwise as
+/// many queries could run at once as a user may have transactions.
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_of_a_transaction_wait_for_their_turn_and_are_not_refused() {
+    let (server, load) = server(bounds()).await;
+    server.connect().await.done("test", insert(1)).await;
+    let other = Tenant::new(Api::Mongo, "other");
+    let update = Document::new().with("q", Document::new()).with("u", Document::new().with("$unset", Document::new().with("x", 1)));
+    let statements = [
+        (Work::Query, find()),
+        (Work::Query, Document::new().with("distinct", "c").with("key", "_id")),
+        (Work::Query, Document::new().with("aggregate", "c").with("pipeline", Value::Array(Vec::new())).with("cursor", Document::new())),
+        (Work::Statement, Document::new().with("update", "c").with("updates", vec![Value::from(update)])),
+        (Work::Brief, insert(2)),
+    ];
+    let mut transaction = server.connect().await;
+    let part = |command: Document, number: i64| {
+        let lsid = Document::new().with("id", Binary { subtype: 4, bytes: vec![1; 16] });
+        command.with("lsid", lsid).with("txnNumber", number).with("autocommit", false)
+    };
+    for (number, (work, statement)) in (1..).zip(statements) {
+        transaction.done("test", part(find(), number).with("startTransaction", true)).await;
+        let taken = load.enter(other, work).await.unwrap();
+        let asked = part(statement, number);
+        let waiting = tokio::spawn(async move {
+            transaction.done("test", asked).await;
+            transaction
+        });
+        // Longer than other work may wait.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!((load.stats(work).waiting, waiting.is_finished()), (1, false), "{work:?}");
+        drop(taken);
+        transaction = waiting.await.unwrap();
+        transaction.ok(part(Document::new().with("abortTransaction", 1), number)).await;
+    }
+    // One that is stopped leaves the queue.
+    transaction.done("test", part(find(), 9).with("startTransaction", true)).await;
+    let taken = load.enter(other, Work::Query).await.unwrap();
+    let limited = part(find().with("maxTimeMS", 20), 9);
+    assert_eq!(transaction.fails("test", limited).await.0, 50);
+    assert_eq!(load.stats(Work::Query).waiting, 0);
+    drop(taken);
 }

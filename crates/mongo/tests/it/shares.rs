@@ -97,6 +97,42 @@ async fn one_user_leaves_transactions_to_others() {
     greedy.done("db", starts(count(), 9)).await;
 }
 
+/// Sessions begin by themselves with any command. A user that names new ones all the time loses its own, the oldest first,
+/// and is refused only if all of them are busy; others notice nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_user_leaves_sessions_to_others() {
+    let server = server(Limits { sessions: 8, ..Limits::default() }).await;
+    let mut owner = server.connect().await;
+    owner.ok(json(r#"{"createUser": "bare", "pwd": "secret", "roles": []}"#)).await;
+    let (mut greedy, mut honest) = (log_in(&server, "bare").await, log_in(&server, "honest").await);
+    let lsid = |session: u8| Document::new().with("id", Binary { subtype: 4, bytes: vec![session; 16] });
+    let ping = |session| json(r#"{"ping": 1}"#).with("lsid", lsid(session));
+    let sessions = || figure(&server, "bolide_mongo_sessions_open");
+    honest.done("db", starts(json(FIND), 1)).await;
+    for session in 0..100 {
+        greedy.ok(ping(session)).await;
+    }
+    let all: Vec<Value> = (0..100).map(|session| lsid(session).into()).collect();
+    greedy.ok(Document::new().with("refreshSessions", all)).await;
+    assert_eq!(sessions(), 1 + 6, "three quarters of what the other user leaves");
+    // A command that the user may not run begins no session.
+    assert_eq!(greedy.fails("db", json(FIND).with("lsid", lsid(200))).await.0, 13);
+    let listed = json(r#"{"aggregate": 1, "pipeline": [{"$listLocalSessions": {}}], "cursor": {}}"#);
+    let listed = format!("{:?}", greedy.ok(listed).await);
+    assert!(listed.contains("[99, 99") && !listed.contains("[200, 200"), "{listed}");
+    // The other user goes on in its session, and begins another one.
+    honest.done("db", part(json(r#"{"find": "c"}"#), 1)).await;
+    honest.ok(ping(2)).await;
+    assert_eq!(sessions(), 8);
+    honest.ok(ping(3)).await;
+    assert_eq!(sessions(), 8, "it has its share: the session that holds nothing was replaced");
+    honest.done("db", json(FIND).with("lsid", lsid(3))).await;
+    let refused = honest.on("admin", ping(4)).await;
+    assert_eq!((code(&refused), text(&refused, "codeName")), (261, "TooManyLogicalSessions"));
+    honest.ok(part(json(r#"{"commitTransaction": 1}"#), 1)).await;
+    honest.ok(json(r#"{"ping": 1}"#)).await;
+}
+
 /// The account may authenticate on any database, and still has one share.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_account_is_one_user_on_all_databases() {

@@ -336,36 +336,37 @@ async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
     assert_eq!(found.get("n"), Some(&Value::Int32(1)), "{found:?}");
 }
 
-/// On a small server a few statements run at once. Those that wait for a transaction must leave permits to others.
+/// Writes that wait for a transaction leave their permits to its own statements, which wait for them like all others.
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_that_wait_do_not_take_every_place() {
-    let load = Arc::new(Admission::new(Bounds { statements: 4, ..Bounds::default() }));
+async fn writes_that_wait_for_a_transaction_hold_no_permits() {
+    let load = Arc::new(Admission::new(Bounds { statements: 1, brief: 1, ..Bounds::default() }));
     let server = Server::with(mongo::Settings { admission: Arc::clone(&load), ..settings() }).await;
     let mut client = server.connect().await;
     client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#)).await;
     let mut transaction = Transaction::new(&server, 1).await;
     transaction.done(r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}]}"#).await;
+    transaction.done(r#"{"insert": "c", "documents": [{"_id": 3}]}"#).await;
     let mut waiting = Vec::new();
     for _ in 0..8 {
-        let mut client = server.connect().await;
-        let update = json(r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]}"#);
-        waiting.push(tokio::spawn(async move { client.done("db", update).await }));
+        let update = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]}"#;
+        waiting.push(at_work(&server, update).await);
     }
-    // Two wait, which is half of the permits, and the others go ahead: the transaction will conflict.
+    waiting.push(at_work(&server, r#"{"insert": "c", "documents": [{"_id": 3}]}"#).await);
     let settled = async {
-        while load.stats(Work::Statement).working != 2
-            || waiting.iter().filter(|it| it.is_finished()).count() != 6
-        {
+        while [Work::Statement, Work::Brief].iter().any(|work| load.stats(*work).working > 0) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), settled).await.expect("half of the places are free");
+    tokio::time::timeout(Duration::from_secs(20), settled).await.expect("all permits are free");
+    transaction.done(r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 2}}}]}"#).await;
+    transaction.done(r#"{"insert": "c", "documents": [{"_id": 4}]}"#).await;
     client
         .done("db", json(r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$set": {"x": 1}}}]}"#))
         .await;
+    assert!(waiting.iter().all(|it| !it.is_finished()));
     transaction.end("abortTransaction").await;
     for waited in waiting {
-        waited.await.unwrap();
+        assert_eq!(waited.await.unwrap().get("ok"), Some(&Value::Double(1.0)));
     }
     let found = client.done("db", json(r#"{"find": "c", "filter": {"_id": 1}}"#)).await;
     let found = inner(&found, "cursor.firstBatch").as_array().unwrap()[0].as_document().unwrap().clone();

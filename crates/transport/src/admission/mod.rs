@@ -19,6 +19,7 @@
 //! Requests answered by computation alone, point reads above all, wait in no queue: refusing one would cost about as
 //! much.
 
+mod owned;
 mod peer;
 mod pool;
 mod queue;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+pub use owned::{OwnedPermit, PausedPermit};
 pub use peer::{CutOff, Held, Peer};
 use pool::{Charged, Pool};
 use queue::{Slot, WaitQueue};
@@ -181,13 +183,13 @@ impl Admission {
             Work::Query => Some(self.answers.take(tenant, self.page_bytes, Share::Half)?),
             Work::Brief | Work::Statement => None,
         };
-        Ok(Permit { _slot: slot, _page: page })
+        Ok(Permit { slot, _page: page })
     }
 
     /// Returns a permit for work that continues an earlier request, however long that takes: it is not refused.
     pub async fn enter_unbounded(&self, tenant: Tenant, work: Work) -> Option<Permit<'_>> {
         let slot = self.queue(work).enter_unbounded(tenant, 1).await?;
-        Some(Permit { _slot: slot, _page: None })
+        Some(Permit { slot, _page: None })
     }
 
     /// Returns memory for an announced large body.
@@ -204,14 +206,14 @@ impl Admission {
         limit: Duration,
     ) -> Result<Permit<'_>, Busy> {
         let slot = self.bodies.enter_within(tenant, bytes.div_ceil(PIECE_BYTES), limit).await?;
-        Ok(Permit { _slot: slot, _page: None })
+        Ok(Permit { slot, _page: None })
     }
 
     /// Returns memory as [`receive`](Self::receive) does, however long that takes: for protocols that cannot answer
     /// before everything is read.
     pub async fn receive_unbounded(&self, tenant: Tenant, bytes: usize) -> Option<Permit<'_>> {
         let slot = self.bodies.enter_unbounded(tenant, bytes.div_ceil(PIECE_BYTES)).await?;
-        Some(Permit { _slot: slot, _page: None })
+        Some(Permit { slot, _page: None })
     }
 
     /// Returns a permit for one more connection of a front end, taken from its own `permits` and from those of the
@@ -328,7 +330,7 @@ pub struct ConnectionPermit {
 /// A permit for one piece of work, or to receive one body.
 #[derive(Debug)]
 pub struct Permit<'a> {
-    _slot: Slot<'a>,
+    slot: Slot<'a>,
     /// The charge for an answer that does not exist yet.
     _page: Option<Charged>,
 }

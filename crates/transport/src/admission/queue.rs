@@ -83,7 +83,13 @@ struct Waiter {
 #[derive(Debug)]
 pub(super) struct Slot<'a> {
     queue: &'a WaitQueue,
-    tenant: Tenant,
+    charge: Charge,
+}
+
+/// Units charged to a tenant, which [`WaitQueue::release`] takes back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charge {
+    pub(super) tenant: Tenant,
     units: usize,
     began: Duration,
 }
@@ -162,7 +168,7 @@ impl WaitQueue {
         let held = state.tenants.get(&tenant).map_or(0, |account| account.held);
         if state.waiting == 0 && Share::Most.allows(held, units, free) {
             let began = self.charge(&mut state, tenant, units, now);
-            return Begun::Entered(Slot { queue: self, tenant, units, began });
+            return Begun::Entered(Slot { queue: self, charge: Charge { tenant, units, began } });
         }
         let queued = state.tenants.get(&tenant).map_or(0, |account| account.waiting.len());
         if !Share::Most.allows(queued, 1, waiting_max.saturating_sub(state.waiting)) {
@@ -211,7 +217,8 @@ impl WaitQueue {
         }
     }
 
-    fn release(&self, tenant: Tenant, units: usize, began: Duration) {
+    /// Takes back what was charged.
+    pub(super) fn release(&self, Charge { tenant, units, began }: Charge) {
         let now = Instant::now();
         let mut state = self.state.lock();
         state.taken -= units;
@@ -306,10 +313,14 @@ struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
+    fn charge(&self, began: Duration) -> Charge {
+        Charge { tenant: self.tenant, units: self.units, began }
+    }
+
     async fn granted(mut self) -> Option<Slot<'a>> {
         let began = (&mut self.granted).await.ok()?;
         self.is_over = true;
-        Some(Slot { queue: self.queue, tenant: self.tenant, units: self.units, began })
+        Some(Slot { queue: self.queue, charge: self.charge(began) })
     }
 }
 
@@ -330,13 +341,22 @@ impl Drop for Waiting<'_> {
         }
         drop(state);
         if let Ok(began) = self.granted.try_recv() {
-            self.queue.release(self.tenant, self.units, began);
+            self.queue.release(self.charge(began));
         }
+    }
+}
+
+impl Slot<'_> {
+    /// Returns what is charged, without releasing it.
+    pub(super) fn into_charge(self) -> Charge {
+        let charge = self.charge;
+        std::mem::forget(self);
+        charge
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        self.queue.release(self.tenant, self.units, self.began);
+        self.queue.release(self.charge);
     }
 }

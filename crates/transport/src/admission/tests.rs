@@ -323,3 +323,21 @@ fn refused_clients_come_back_one_after_another() {
     times.dedup();
     assert_eq!((times.len(), times[0], times[399]), (400, 100, 499));
 }
+
+/// Work that waits for other work holds no permit meanwhile, and is not refused one afterwards.
+#[tokio::test(start_paused = true)]
+async fn a_permit_can_be_given_back_and_taken_again() {
+    let admission = Arc::new(admission(1));
+    let permit = admission.enter_owned(tenant("a"), Work::Query).await.unwrap();
+    assert!(admission.enter(tenant("b"), Work::Query).await.is_err());
+    let paused = permit.pause();
+    assert_eq!(admission.stats(Work::Query).working, 0);
+    let other = admission.enter(tenant("b"), Work::Query).await.unwrap();
+    let mut resumed = Box::pin(paused.resume());
+    assert!(tokio::time::timeout(Duration::from_secs(60), &mut resumed).await.is_err());
+    drop(other);
+    let resumed = resumed.await;
+    assert!(resumed.is_some() && admission.stats(Work::Query).working == 1);
+    drop(resumed);
+    assert_eq!(admission.stats(Work::Query).working, 0);
+}
