@@ -426,7 +426,7 @@ type Visit = (Owner, Arc<Partition>);
 
 /// Returns when an entry of the expired prefix expired. A cutoff covers a whole prefix of its queue, so everything
 /// that it covers was written before it.
-fn death_at(gate: &Gate, place: QueuePosition) -> Option<Time> {
+fn expiry_at(gate: &Gate, place: QueuePosition) -> Option<Time> {
     let moment = gate.policy.instant(place, Sequence(0))?;
     Some(Time::from_millis(moment.time.max(0).unsigned_abs()))
 }
