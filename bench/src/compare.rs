@@ -96,7 +96,7 @@ pub struct Results {
 }
 
 /// A peer and its sets of documents.
-struct Place {
+struct MeasuredPeer {
     peer: Box<dyn Peer>,
     sets: Vec<Arc<DataSet>>,
 }
@@ -113,11 +113,11 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     let mut results = Results::default();
     let mut places = start(binary, &options, &mut results)?;
     fill(&mut places, &options, &mut results);
-    let everybody: Vec<&Place> = places.iter().collect();
-    main_part(&everybody, &options, &mut results);
-    connections_part(&everybody, &options, &mut results);
-    sizes_part(&everybody, &options, &mut results);
-    open_loop_part(&everybody, &options, &mut results);
+    let all_peers: Vec<&MeasuredPeer> = places.iter().collect();
+    main_part(&all_peers, &options, &mut results);
+    connections_part(&all_peers, &options, &mut results);
+    sizes_part(&all_peers, &options, &mut results);
+    open_loop_part(&all_peers, &options, &mut results);
     drop(places);
     note(&mut results, "more than the cache", |results| large_part(binary, &options, results));
     note(&mut results, "bare store", |results| bare_store(binary, &options, results));
@@ -186,7 +186,7 @@ impl Options {
 }
 
 /// Starts all available peers. Bolide is required; missing peers are noted.
-fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<Place>> {
+fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<MeasuredPeer>> {
     let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &[])?));
     let mut peers: Vec<Box<dyn Peer>> = vec![
         Box::new(BolideRest::new(server()?, binary, Indexing::EveryPath)?),
@@ -210,11 +210,11 @@ fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<
         }
     }
     results.peers = peers.iter().map(|peer| (peer.name().to_owned(), peer.about().clone())).collect();
-    Ok(peers.into_iter().map(|peer| Place { peer, sets: Vec::new() }).collect())
+    Ok(peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect())
 }
 
 /// Loads all sets; a peer that fails to load is excluded.
-fn fill(places: &mut Vec<Place>, options: &Options, results: &mut Results) {
+fn fill(places: &mut Vec<MeasuredPeer>, options: &Options, results: &mut Results) {
     places.retain_mut(|place| {
         for size in SIZES {
             let items = if size == SIZES[0] { options.items() } else { options.items() / 10 };
@@ -234,7 +234,7 @@ fn fill(places: &mut Vec<Place>, options: &Options, results: &mut Results) {
 
 /// Runs one workload on every peer in turn, for all rounds.
 fn go_round(
-    places: &[&Place],
+    places: &[&MeasuredPeer],
     options: &Options,
     results: &mut Results,
     section: Section,
@@ -284,13 +284,13 @@ fn plan(kind: Kind, connections: usize, pace: Pace, options: &Options) -> Plan {
     Plan { kind, connections, pace, warm_up: WARM_UP, length: options.length(), seed: 0 }
 }
 
-fn main_part(places: &[&Place], options: &Options, results: &mut Results) {
+fn main_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) {
     for kind in Kind::ALL {
         go_round(places, options, results, Section::Main, plan(kind, CONNECTIONS, Pace::Closed, options), 0);
     }
 }
 
-fn connections_part(places: &[&Place], options: &Options, results: &mut Results) {
+fn connections_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) {
     for connections in [1, 64] {
         for kind in [Kind::Read, Kind::Insert] {
             let plan = plan(kind, connections, Pace::Closed, options);
@@ -299,13 +299,13 @@ fn connections_part(places: &[&Place], options: &Options, results: &mut Results)
     }
 }
 
-fn sizes_part(places: &[&Place], options: &Options, results: &mut Results) {
+fn sizes_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) {
     let kinds: &[Kind] = match options.extent {
         Extent::Quick => &[Kind::Read, Kind::Insert],
         _ => &[Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Patch],
     };
     // The empty loops answer 1 KB to every request.
-    let sized: Vec<&Place> =
+    let sized: Vec<&MeasuredPeer> =
         places.iter().copied().filter(|place| !place.peer.name().starts_with("empty")).collect();
     for set in 1..SIZES.len() {
         for kind in kinds {
@@ -315,7 +315,7 @@ fn sizes_part(places: &[&Place], options: &Options, results: &mut Results) {
     }
 }
 
-fn open_loop_part(places: &[&Place], options: &Options, results: &mut Results) {
+fn open_loop_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) {
     for kind in [Kind::Read, Kind::Insert, Kind::Mixed50] {
         let plan = plan(kind, CONNECTIONS, Pace::Open(OPEN_RATE), options);
         go_round(places, options, results, Section::OpenLoop, plan, 0);
@@ -338,16 +338,17 @@ fn large_part(binary: &Path, options: &Options, results: &mut Results) -> Result
     if let Some(programs) = Postgres::installed() {
         peers.push(Box::new(Postgres::start(&programs, mib)?));
     }
-    let mut places: Vec<Place> = peers.into_iter().map(|peer| Place { peer, sets: Vec::new() }).collect();
+    let mut places: Vec<MeasuredPeer> =
+        peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
     for place in &mut places {
         let set = DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items());
         load(place.peer.as_ref(), &set, CONNECTIONS)?;
         place.sets.push(set);
     }
-    let everybody: Vec<&Place> = places.iter().collect();
+    let all_peers: Vec<&MeasuredPeer> = places.iter().collect();
     for kind in [Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Mixed50] {
         let plan = plan(kind, CONNECTIONS, Pace::Closed, options);
-        go_round(&everybody, options, results, Section::Large, plan, 0);
+        go_round(&all_peers, options, results, Section::Large, plan, 0);
     }
     Ok(())
 }

@@ -115,7 +115,7 @@ pub struct Fields<'a> {
     pub version: u64,
     shape: Shape,
     pub text: &'a str,
-    pub mortal: bool,
+    pub expires: bool,
 }
 
 /// The approximate bytes of a JSON document besides `text`.
@@ -130,7 +130,7 @@ impl Fields<'static> {
         });
         let length = shape.size.saturating_sub(FRAME_BYTES).max(8);
         let at = (mix(id ^ (version << 40)) % (POOL_BYTES - length) as u64) as usize;
-        Fields { id, version, shape, text: &POOL[at..at + length], mortal: false }
+        Fields { id, version, shape, text: &POOL[at..at + length], expires: false }
     }
 }
 
@@ -152,13 +152,13 @@ impl Fields<'_> {
             "{{\"id\":\"{id}\",\"pk\":\"{pk}\",\"group\":\"g{group}\",\"n\":{n},\"price\":{price},\"active\":true,\
              \"address\":{{\"city\":\"city{city}\",\"zip\":{city}}},\"tags\":[\"red\",\"t{n}\"],\"text\":\"{text}\"",
         );
-        if self.mortal {
+        if self.expires {
             let _ = write!(out, ",\"ttl\":{TTL_SECONDS}");
         }
         out.push('}');
     }
 
-    /// Returns the document as BSON, with an expiry date if it is mortal: the TTL index is on `expires`.
+    /// Returns the document as BSON, with an expiry date if it expires: the TTL index is on `expires`.
     pub fn bson(&self, now_ms: i64) -> Bson {
         let (pk, group, city) = (self.shape.partition(self.id), self.id / GROUP_ITEMS, self.id % 1000);
         let mut tags = Bson::new().text("0", "red");
@@ -173,7 +173,7 @@ impl Fields<'_> {
             .document("address", Bson::new().text("city", &format!("city{city}")).int("zip", city as i32))
             .array_of("tags", tags)
             .text("text", self.text);
-        if self.mortal { document.date("expires", now_ms) } else { document }
+        if self.expires { document.date("expires", now_ms) } else { document }
     }
 }
 

@@ -31,8 +31,8 @@ const ROUNDS: u64 = 3;
 /// How long to wait for the deferred work of loading, which does not belong to the next measurement.
 const SETTLE_MAX: Duration = Duration::from_mins(5);
 /// A container of items with a time to live beside the growing one.
-const MORTALS: &str = "mortals";
-const MORTAL_ITEMS: u64 = 20_000;
+const EXPIRING: &str = "expiring";
+const EXPIRING_ITEMS: u64 = 20_000;
 
 /// The figures at one size.
 pub struct Step {
@@ -73,7 +73,7 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
     println!("ready after {:.0} ms on an empty store", start_empty.as_secs_f64() * 1e3);
     let mut set = DataSet::new("grow", Shape::of_size(SIZE), 0);
     BolideRest::new(Arc::clone(&server), binary, Indexing::EveryPath)?.prepare(&set)?;
-    server.client()?.container(MORTALS, &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
+    server.client()?.container(EXPIRING, &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
     let mut steps = Vec::new();
     for items in STEPS.into_iter().filter(|items| *items <= most) {
         fill(&server, &set, items)?;
@@ -129,15 +129,15 @@ fn cost(peer: &BolideRest, set: &Arc<DataSet>, kind: Kind) -> Result<f64> {
 /// Measures a purge of items that expire at once, without other load.
 fn purge_cost(server: &Server, peer: &BolideRest) -> Result<f64> {
     middle(|_| {
-        insert(server, MORTALS, MORTAL_ITEMS, Requests::OfMany)?;
+        insert(server, EXPIRING, EXPIRING_ITEMS, Requests::OfMany)?;
         settled(peer, SETTLE_MAX)?;
         let mut operator = server.client()?;
         let ((before, _), cpu) = (operator.purge()?, server.cpu_seconds()?);
         operator.advance(2 * TTL_SECONDS)?;
-        while operator.purge()?.0 < before + MORTAL_ITEMS {
+        while operator.purge()?.0 < before + EXPIRING_ITEMS {
             std::thread::sleep(Duration::from_millis(100));
         }
-        Ok((settled(peer, SETTLE_MAX)? - cpu) * 1e6 / MORTAL_ITEMS as f64)
+        Ok((settled(peer, SETTLE_MAX)? - cpu) * 1e6 / EXPIRING_ITEMS as f64)
     })
 }
 

@@ -134,7 +134,7 @@ impl Figures {
                 "{when}: {count} {kind:?}s, p50 {p50:.0} us, p99 {p99:.0} us, p99.9 {p999:.0} us, max {max:.0} us"
             ));
         }
-        lines.say(format!("{when}: {} looks at mortals", self.looks));
+        lines.say(format!("{when}: {} looks at expiring items", self.looks));
     }
 }
 
@@ -142,13 +142,13 @@ impl Figures {
 pub struct Users {
     figures: Arc<Mutex<Figures>>,
     over: Arc<AtomicBool>,
-    /// Set when the mortal items have expired: a mortal item that is shown afterwards is a ghost.
-    pub the_dead_are_dead: Arc<AtomicBool>,
+    /// Set when the expiring items have expired: one that is shown afterwards is a ghost.
+    pub have_expired: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<()>>>,
 }
 
 impl Users {
-    pub fn start(server: &Server, container: &str, mortals: u64) -> Result<Users> {
+    pub fn start(server: &Server, container: &str, expiring_items: u64) -> Result<Users> {
         let mut client = server.client()?;
         for id in 0..LIVING {
             client.upsert(container, "living", &body(id, "living", ",\"ttl\":-1"))?.expect(201)?;
@@ -156,7 +156,7 @@ impl Users {
         let mut users = Users {
             figures: Arc::default(),
             over: Arc::default(),
-            the_dead_are_dead: Arc::default(),
+            have_expired: Arc::default(),
             threads: Vec::new(),
         };
         for number in 0..USERS {
@@ -167,8 +167,8 @@ impl Users {
         }
         for number in 0..SEEKERS {
             let (client, container) = (server.client()?, container.to_owned());
-            users.spawn(move |figures, over, dead| {
-                seeker(client, &container, number, mortals, figures, over, dead)
+            users.spawn(move |figures, over, have_expired| {
+                seeker(client, &container, number, expiring_items, figures, over, have_expired)
             });
         }
         Ok(users)
@@ -178,14 +178,14 @@ impl Users {
     where
         W: FnOnce(&Mutex<Figures>, &AtomicBool, &AtomicBool) -> Result<()> + Send + 'static,
     {
-        let (figures, over, dead) =
-            (Arc::clone(&self.figures), Arc::clone(&self.over), Arc::clone(&self.the_dead_are_dead));
-        self.threads.push(std::thread::spawn(move || work(&figures, &over, &dead)));
+        let (figures, over, have_expired) =
+            (Arc::clone(&self.figures), Arc::clone(&self.over), Arc::clone(&self.have_expired));
+        self.threads.push(std::thread::spawn(move || work(&figures, &over, &have_expired)));
     }
 
     /// Returns the figures since the last call.
     pub fn take(&self) -> Figures {
-        std::mem::take(&mut *self.figures.lock().expect("nobody panics with it"))
+        std::mem::take(&mut *self.figures.lock().expect("no thread panics while it holds the lock"))
     }
 
     pub fn stop(self) {
@@ -218,7 +218,7 @@ fn user(
         };
         // From when it was due: a late start counts against the server, too.
         let latency = due.elapsed();
-        let mut figures = figures.lock().expect("nobody panics with it");
+        let mut figures = figures.lock().expect("no thread panics while it holds the lock");
         match kind {
             Kind::Read => figures.reads.add(latency),
             Kind::Write => figures.writes.add(latency),
@@ -233,21 +233,21 @@ fn seeker(
     mut client: Client,
     container: &str,
     number: u64,
-    mortals: u64,
+    expiring_items: u64,
     figures: &Mutex<Figures>,
     over: &AtomicBool,
-    dead: &AtomicBool,
+    have_expired: &AtomicBool,
 ) -> Result<()> {
     let mut id = number;
     while !over.load(Ordering::Relaxed) {
         id = (id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)) >> 1;
-        let item = id % mortals;
+        let item = id % expiring_items;
         // Read before the request: an item that expires during it may be shown.
-        let should_be_dead = dead.load(Ordering::SeqCst);
+        let should_be_hidden = have_expired.load(Ordering::SeqCst);
         let answer = client.read(container, &(item / PARTITION_ITEMS).to_string(), &item.to_string())?;
-        let mut figures = figures.lock().expect("nobody panics with it");
+        let mut figures = figures.lock().expect("no thread panics while it holds the lock");
         figures.looks += 1;
-        figures.ghosts += u64::from(should_be_dead && answer.status == 200);
+        figures.ghosts += u64::from(should_be_hidden && answer.status == 200);
         drop(figures);
         sleep(PERIOD);
     }

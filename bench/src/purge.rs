@@ -75,7 +75,7 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<StormEffect> 
     before.show("before", &mut lines);
     operator = server.client()?;
     operator.advance(2 * TTL_SECONDS)?;
-    users.the_dead_are_dead.store(true, Ordering::SeqCst);
+    users.have_expired.store(true, Ordering::SeqCst);
     let (waiting, purging, ghosts) = by_turns(&users, &mut operator, phase, &mut lines)?;
     waiting.show("while they wait", &mut lines);
     purging.show("while they are purged", &mut lines);

@@ -216,7 +216,7 @@ fn insert(
         let body = body(id, &pk);
         let began = Instant::now();
         client.upsert("c", &pk, &body)?.expect(201)?;
-        latencies.lock().expect("nobody panics with it").add(began.elapsed());
+        latencies.lock().expect("no thread panics while it holds the lock").add(began.elapsed());
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ fn watch(
     length: Duration,
     latencies: &Mutex<Histogram>,
 ) -> Result<Run> {
-    let take = || std::mem::take(&mut *latencies.lock().expect("nobody panics with it"));
+    let take = || std::mem::take(&mut *latencies.lock().expect("no thread panics while it holds the lock"));
     let mut run = Run::default();
     take();
     let (mut began, mut ticks) = (Instant::now(), Ticks::read()?);

@@ -9,7 +9,7 @@ use crate::documents::{DataSet, GROUP_ITEMS, Random, Shape, Zipf};
 pub enum Operation {
     Insert(u64),
     /// Inserts a document with a time to live.
-    InsertMortal(u64),
+    InsertExpiring(u64),
     Read(u64),
     /// Replaces a document by that version.
     Replace(u64, u64),
@@ -32,7 +32,7 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Insert,
-    InsertMortal,
+    InsertExpiring,
     Read,
     Replace,
     Upsert,
@@ -62,14 +62,14 @@ impl Kind {
         Kind::Upsert,
         Kind::Mixed50,
         Kind::Mixed95,
-        Kind::InsertMortal,
+        Kind::InsertExpiring,
         Kind::Tail,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
             Kind::Insert => "insert",
-            Kind::InsertMortal => "ttl insert",
+            Kind::InsertExpiring => "ttl insert",
             Kind::Read => "point read",
             Kind::Replace => "replace",
             Kind::Upsert => "upsert",
@@ -116,7 +116,7 @@ impl Stream {
         let skewed = self.zipf.as_ref().map_or(uniform, |zipf| zipf.draw(&mut self.random));
         match self.kind {
             Kind::Insert => Operation::Insert(self.set.fresh()),
-            Kind::InsertMortal => Operation::InsertMortal(self.set.fresh()),
+            Kind::InsertExpiring => Operation::InsertExpiring(self.set.fresh()),
             Kind::Read => Operation::Read(uniform),
             Kind::Replace => Operation::Replace(uniform, version),
             Kind::Upsert if self.turn.is_multiple_of(2) => Operation::Upsert(self.set.fresh(), version),

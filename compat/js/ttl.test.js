@@ -206,7 +206,7 @@ describe("T9-T13: changes", () => {
   });
 });
 
-describe("T14-T16: what dead means", () => {
+describe("T14-T16: what expired means", () => {
   let container;
   let item;
   let last;
@@ -219,7 +219,7 @@ describe("T14-T16: what dead means", () => {
     await server.moveTo(last._ts + 100);
   });
 
-  test("T14 nobody finds it, though it is not purged yet", async () => {
+  test("T14 no request finds it, though it is not purged yet", async () => {
     assert.ok(!(await alive(container, "x")));
   });
 
@@ -258,7 +258,7 @@ describe("T14-T16: what dead means", () => {
     await refused(409, () => unique.items.create({ id: "3", pk: "p", email: "a@b" }));
   });
 
-  test("T16 a page fetched after a deadline does not bring the dead", async () => {
+  test("T16 a page fetched after a deadline does not bring expired items", async () => {
     const pages = await make(-1);
     let stored;
     for (let n = 0; n < 6; n += 1) stored = await create(pages, `${n}`, { ttl: n % 2 ? 100 : -1 });

@@ -55,7 +55,7 @@ def test_from_now_and_from_a_time(container, each_server):
     assert read(container, start_time=datetime.fromtimestamp(each_server.clock.now() + 1, timezone.utc))[0] == []
 
 
-def test_t14_what_died_before_it_was_read_is_not_in_it(container, each_server):
+def test_t14_what_expired_before_it_was_read_is_not_in_it(container, each_server):
     each_server.admin("POST", "purge", {"paused": True})
     fill(container, 5)
     position = read(container, start_time="Beginning")[1]

@@ -74,7 +74,7 @@ def test_a_directory_makes_the_container_again(server, database, make_container,
         other.stop()
 
 
-def test_the_dead_are_not_exported(server, database, make_container, clock, tmp_path):
+def test_expired_items_are_not_exported(server, database, make_container, clock, tmp_path):
     container = make_container(default_ttl=-1)
     container.create_item({"id": "dies", "pk": "a", "ttl": 10})
     container.create_item({"id": "lives", "pk": "a"})

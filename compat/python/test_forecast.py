@@ -65,8 +65,8 @@ def test_t30_the_dry_run_is_what_the_change_then_does(spread, default_ttl):
     after = shown(server, container)["living"]
     assert dry_run["dryRun"]["exact"]
     assert dry_run["dryRun"]["livingThen"] == after
-    assert dry_run["dryRun"]["dyingAtOnce"]["items"] == living["items"] - after["items"]
-    assert dry_run["dryRun"]["dyingAtOnce"]["bytes"] == living["bytes"] - after["bytes"]
+    assert dry_run["dryRun"]["expiringAtOnce"]["items"] == living["items"] - after["items"]
+    assert dry_run["dryRun"]["expiringAtOnce"]["bytes"] == living["bytes"] - after["bytes"]
 
 
 def test_t30_a_guarded_change_wants_to_be_confirmed(server, make_container, database, clock):

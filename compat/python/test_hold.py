@@ -101,7 +101,7 @@ def test_t31_a_held_item_outlives_its_rule_and_refuses_every_change(make_contain
     database.delete_container(container)
 
 
-def test_t31_the_dead_cannot_be_held(make_container, holds, clock):
+def test_t31_expired_items_cannot_be_held(make_container, holds, clock):
     container = make_container(default_ttl=10)
     container.create_item({"id": "x", "pk": "p"})
     clock.advance(10)
@@ -125,7 +125,7 @@ def test_t31_a_lifted_item_is_judged_by_the_rule_then_in_force(
     assert alive(container, "y") is None
 
 
-def test_t31_in_a_held_container_nothing_dies_or_is_changed(
+def test_t31_in_a_held_container_nothing_expires_or_is_changed(
     make_container, holds, clock, database, set_default, paused_purge
 ):
     container = make_container(default_ttl=10)
@@ -157,7 +157,7 @@ def server_on_disk(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill -9"])
-def test_t31_holds_outlive_restarts_and_what_was_dead_before_stays_dead(server_on_disk, how):
+def test_t31_holds_outlive_restarts_and_expired_items_stay_expired(server_on_disk, how):
     server = server_on_disk
 
     def restarted():

@@ -116,7 +116,7 @@ def test_t14_exact_before_the_purge_and_after(answers, query):
 
 
 @pytest.mark.parametrize("query", EXPECTED)
-def test_t14_the_dead_are_neither_charged_for_nor_counted(answers, query):
+def test_t14_expired_items_are_neither_charged_for_nor_counted(answers, query):
     before, after = answers
     assert before[query].charge == after[query].charge
     assert before[query].metrics == after[query].metrics

@@ -140,7 +140,7 @@ def test_t13_lowered_and_raised_within_one_second_still_kills(make_container, se
     assert young.alive()
 
 
-def test_t13_an_item_created_anew_in_a_dead_ones_place_lives_by_its_own_time(
+def test_t13_an_item_created_in_an_expired_ones_place_lives_by_its_own_time(
         make_container, set_default, item_of, clock):
     container = make_container(100)
     item = item_of(container, "same id")

@@ -11,7 +11,7 @@ import pytest
 from azure.cosmos import PartitionKey
 
 from bolide import Server
-from test_ttl_dead import usage
+from test_ttl_expired import usage
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("BOLIDE_LONG"), reason="the long tier: cargo xtask test --long"),

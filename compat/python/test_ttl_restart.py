@@ -35,7 +35,7 @@ def server(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill -9"])
-def test_t13_the_dead_stay_dead_and_the_living_live(server, how):
+def test_t13_expired_items_stay_expired_and_living_ones_live(server, how):
     database = server.client().create_database("d")
     container = database.create_container("c", PartitionKey(path="/pk"), default_ttl=100)
     server.admin("POST", "purge", {"paused": True})
@@ -83,7 +83,7 @@ def test_t13_a_policy_change_before_the_restart_revives_nothing_after_it(server,
     assert ids(container) == ["young"]
 
 
-def test_t15_unique_values_of_the_dead_are_free_after_a_kill(server):
+def test_t15_unique_values_of_expired_items_are_free_after_a_kill(server):
     database = server.client().create_database("d")
     container = database.create_container(
         "c", PartitionKey(path="/pk"), default_ttl=100, unique_key_policy={"uniqueKeys": [{"paths": ["/email"]}]})

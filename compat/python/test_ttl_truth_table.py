@@ -45,7 +45,7 @@ def test_t2_own_ttl_longer_than_the_default_wins(make_container, item_of, clock)
     assert not item.alive()
 
 
-def test_t1_dead_from_the_very_second_of_the_deadline(make_container, item_of, clock):
+def test_t1_expired_from_the_very_second_of_the_deadline(make_container, item_of, clock):
     item = item_of(make_container(1), "second")
     stored = item.create()
     clock.move_to(stored["_ts"] + 1)

@@ -31,7 +31,7 @@ pub fn compare(
     launch: &Launch,
     data: &Path,
     world: &World,
-    everybody: &Writers,
+    all_writers: &Writers,
 ) -> Result<u64> {
     let output = Command::new(&launch.binary)
         .args(["restore", "--test-clock"])
@@ -53,14 +53,14 @@ pub fn compare(
         let found = world::living(&mut client, name, low)?;
         let now = Span { low, high: world.read_clock(&mut client)? };
         let rules = world.rules[at].lock().clone();
-        let items = everybody.writers.iter().flat_map(|writer| &writer.items[at]);
+        let items = all_writers.writers.iter().flat_map(|writer| &writer.items[at]);
         compared += content(taken, items, found, &rules, now, &mut groups)
             .with_context(|| format!("container {name} of a backup"))?;
     }
     let low = world.read_clock(&mut client)?;
     let found = world::living_documents(&mut WireClient::connect(&server.mongo)?, low)?;
     let now = Span { low, high: world.read_clock(&mut client)? };
-    let items = everybody.wire_writers.iter().flat_map(|writer| &writer.items);
+    let items = all_writers.wire_writers.iter().flat_map(|writer| &writer.items);
     compared += content(taken, items, found, &world.date_rules, now, &mut groups)
         .context("the collection of a backup")?;
     server.kill()?;

@@ -25,7 +25,7 @@ const MOST: f64 = 1.3;
 const COUNTED_LEAST: u64 = 64 << 20;
 /// The count is stable when it has not changed for this long.
 const STILL: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The path of the items.
 const ITEMS: &str = "/dbs/db/colls/c/docs";
 const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
@@ -124,7 +124,7 @@ fn unread_direct_pages(server: &Server) -> Result<Box<dyn Any>> {
 /// Returns the count once it has stopped growing.
 fn counted_at_last(server: &Server) -> Result<u64> {
     let (mut most, mut since) = (0, Instant::now());
-    wait_for(PATIENCE, || {
+    wait_for(MAX_WAIT, || {
         let counted = held_bytes(server)?;
         if counted > most {
             (most, since) = (counted, Instant::now());

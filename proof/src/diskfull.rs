@@ -52,13 +52,13 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
                 launch.options.extend(["--disk-reserve", "0"].map(str::to_owned));
             }
             let world = World::default();
-            let mut everybody = Writers::new(2, 1, &mut Rng::with_seed(setting.seed + round));
-            let (full, why) = fill(&launch, &world, &mut everybody)?;
-            acknowledged += everybody.acknowledged();
+            let mut all_writers = Writers::new(2, 1, &mut Rng::with_seed(setting.seed + round));
+            let (full, why) = fill(&launch, &world, &mut all_writers)?;
+            acknowledged += all_writers.acknowledged();
             let server = make_room(&disk, &launch, full, reserve)?;
-            verify::everything(&world, &server, &mut everybody, Feeds::LeftAlone)?;
+            verify::everything(&world, &server, &mut all_writers, Feeds::LeftAlone)?;
             let mut client = Client::connect(&server.address)?;
-            for writer in &mut everybody.writers {
+            for writer in &mut all_writers.writers {
                 let step = writer.step(&world, &mut client)?;
                 ensure!(step == Step::Answered, "with room again a write is refused: {step:?}");
             }
@@ -75,7 +75,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
 }
 
 /// Writes until the disk is full; returns the server's error.
-fn fill(launch: &Launch, world: &World, everybody: &mut Writers) -> Result<(Server, String)> {
+fn fill(launch: &Launch, world: &World, all_writers: &mut Writers) -> Result<(Server, String)> {
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
     let mut wire = WireClient::connect(&server.mongo)?;
@@ -83,12 +83,12 @@ fn fill(launch: &Launch, world: &World, everybody: &mut Writers) -> Result<(Serv
     world.read_clock(&mut client)?;
     client.container(SPARE, "", "")?;
     client.upsert(SPARE, "p", r#"{"id":"spare","pk":"p"}"#)?.expect(201)?;
-    for writer in &mut everybody.wire_writers {
+    for writer in &mut all_writers.wire_writers {
         for _ in 0..DOCUMENT_STEPS {
             ensure!(writer.step(world, &mut wire)? == Step::Answered, "a write with room is refused");
         }
     }
-    let writer = everybody.writers.last_mut().context("there are writers")?;
+    let writer = all_writers.writers.last_mut().context("there are writers")?;
     for _ in 0..BATCHES_MAX {
         let Step::Refused(status, why) = writer.crowd(world, &mut client, 1_000_000)? else { continue };
         ensure!(status == 503, "a write without room is answered {status}: {why}");

@@ -29,7 +29,7 @@ use crate::{Effort, Outcome, Setting};
 /// Steps of each writer.
 const STEPS: usize = 25;
 /// How long the server may take to flush, to compact, to notice that this failed, and to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Within this time the server renews the lease of its clock twice, if asked for the time.
 const TWO_LEASES: Duration = Duration::from_secs(12);
 /// The store's writer thread, the one that flushes and the one that compacts.
@@ -136,7 +136,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     }
     Ok(Outcome::Held(format!(
         "{} writes acknowledged, {} refused, {} reads that failed and said so; failures of each kind: {}",
-        failures.everybody.acknowledged(),
+        failures.all_writers.acknowledged(),
         failures.refused,
         failures.failed_reads,
         told.join(", ")
@@ -148,7 +148,7 @@ struct Failures {
     /// The file that strace writes.
     trace: PathBuf,
     world: World,
-    everybody: Writers,
+    all_writers: Writers,
     refused: u64,
     failed_reads: u64,
 }
@@ -157,13 +157,13 @@ impl Failures {
     fn new(setting: &Setting, place: &Path) -> Result<Failures> {
         let mut random = Rng::with_seed(setting.seed);
         let launch = Launch::new(&setting.server, place);
-        let (world, everybody) = (World::default(), Writers::new(2, 1, &mut random));
+        let (world, all_writers) = (World::default(), Writers::new(2, 1, &mut random));
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
         server.kill()?;
         let trace = place.join("failures.strace");
-        Ok(Failures { launch, trace, world, everybody, refused: 0, failed_reads: 0 })
+        Ok(Failures { launch, trace, world, all_writers, refused: 0, failed_reads: 0 })
     }
 
     /// Runs one failure; returns whether there was an operation of that number to fail.
@@ -181,7 +181,7 @@ impl Failures {
     /// Returns a server whose log begins now, compared with the ledger.
     fn start(&mut self) -> Result<Server> {
         let server = self.launch.start()?;
-        verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)?;
+        verify::everything(&self.world, &server, &mut self.all_writers, Feeds::LeftAlone)?;
         self.launch.forget_log()?;
         Ok(server)
     }
@@ -227,7 +227,7 @@ impl Failures {
             "tables are not to be rewritten: {provoked:?}"
         );
         while tracer.struck().is_none() && disturb::scrubs(&mut client)? == before {
-            ensure!(begun.elapsed() < PATIENCE, "tables are not rewritten");
+            ensure!(begun.elapsed() < MAX_WAIT, "tables are not rewritten");
             self.write_once(&server)?;
         }
         let struck = tracer.struck();
@@ -236,7 +236,7 @@ impl Failures {
         } else if struck.is_some() {
             // Writes that came before the failure was noticed are in the journal, where they belong.
             while self.write_once(&server)?.is_none() {
-                ensure!(begun.elapsed() < PATIENCE, "{struck:?}: writes go on");
+                ensure!(begun.elapsed() < MAX_WAIT, "{struck:?}: writes go on");
             }
             self.has_stopped(&server, injection)?;
         }
@@ -250,7 +250,7 @@ impl Failures {
 
     /// Lets a hundred items expire whose bytes must all be removed.
     fn provoke(&mut self, client: &mut Client) -> Result<()> {
-        let writer = self.everybody.writers.last_mut().context("there are writers")?;
+        let writer = self.all_writers.writers.last_mut().context("there are writers")?;
         writer.crowd(&self.world, client, 2)?;
         disturb::promise(client, Some(2))?;
         self.world.advance(client, 10)
@@ -260,7 +260,7 @@ impl Failures {
         let server = self.start()?;
         self.write(&server, None)?;
         // Afterwards everything is in tables, and nothing in memory.
-        ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
+        ensure!(server.stop(MAX_WAIT)?.success(), "the server did not end in order");
         let server = self.launch.start()?;
         self.world.read_clock(&mut Client::connect(&server.address)?)?;
         let tracer = self.attach(&server, READERS, injection, &[])?;
@@ -269,7 +269,7 @@ impl Failures {
         ensure!(struck.is_some() || failed == 0, "nothing failed, and {failed} reads did");
         self.failed_reads += failed;
         tracer.let_go()?;
-        verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)
+        verify::everything(&self.world, &server, &mut self.all_writers, Feeds::LeftAlone)
             .context("once reads do not fail any more")?;
         ensure!(self.write_once(&server)?.is_none(), "reads failed, and with them later writes");
         server.kill()?;
@@ -282,7 +282,7 @@ impl Failures {
         let server = self.start()?;
         self.write(&server, None)?;
         let tracer = self.attach(&server, Threads::Named(FLUSHER), injection, &[])?;
-        let status = server.stop(PATIENCE)?;
+        let status = server.stop(MAX_WAIT)?;
         let struck = tracer.struck();
         tracer.wait()?;
         ensure!(struck.is_none() == status.success(), "{struck:?}, and the server ended with {status}");
@@ -298,7 +298,7 @@ impl Failures {
         // Leaves work for recovery: in tables, in the journal, and beyond its end.
         let server = self.start()?;
         self.write(&server, None)?;
-        ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
+        ensure!(server.stop(MAX_WAIT)?.success(), "the server did not end in order");
         let server = self.start()?;
         self.write(&server, None)?;
         server.kill()?;
@@ -345,11 +345,11 @@ impl Failures {
                 client = Client::connect(&server.address)?;
             }
             let failed = tracer.and_then(Tracer::struck).filter(|line| stops_writes(line));
-            let before = self.everybody.acknowledged();
+            let before = self.all_writers.acknowledged();
             let refused = self.write_once(server)?;
             if let Some(line) = failed {
                 ensure!(
-                    self.everybody.acknowledged() == before,
+                    self.all_writers.acknowledged() == before,
                     "{line}: a write was acknowledged afterwards"
                 );
             }
@@ -361,9 +361,9 @@ impl Failures {
     /// Runs one step of every writer; returns why a write was refused, if one was.
     fn write_once(&mut self, server: &Server) -> Result<Option<String>> {
         let (mut client, mut wire) = (Client::connect(&server.address)?, WireClient::connect(&server.mongo)?);
-        let steps = self.everybody.writers.iter_mut().map(|writer| writer.step(&self.world, &mut client));
+        let steps = self.all_writers.writers.iter_mut().map(|writer| writer.step(&self.world, &mut client));
         let mut steps: Vec<Step> = steps.collect::<Result<_>>()?;
-        for writer in &mut self.everybody.wire_writers {
+        for writer in &mut self.all_writers.wire_writers {
             steps.push(writer.step(&self.world, &mut wire)?);
         }
         let mut why = None;
@@ -388,7 +388,7 @@ impl Failures {
             let all = world::living(&mut client, name, 0);
             failed += u64::from(all.is_err());
             for (writer, item) in self
-                .everybody
+                .all_writers
                 .writers
                 .iter()
                 .flat_map(|writer| writer.items[at].iter().map(move |item| (writer, item)))
@@ -417,7 +417,7 @@ impl Failures {
         match world::living_documents(&mut WireClient::connect(&server.mongo)?, 0) {
             Err(_) => failed += 1,
             Ok(all) => {
-                for item in self.everybody.wire_writers.iter().flat_map(|writer| &writer.items) {
+                for item in self.all_writers.wire_writers.iter().flat_map(|writer| &writer.items) {
                     let presence = item.entry.presence(&self.world.date_rules, self.world.now());
                     let is_there = all.contains_key(&item.id) || presence != Presence::There;
                     ensure!(is_there, "document {} is not found", item.id);
@@ -435,7 +435,7 @@ impl Failures {
             if self.write_once(server)?.is_some() {
                 return self.has_stopped(server, injection);
             }
-            ensure!(begun.elapsed() < PATIENCE, "tables are not merged again: {}", self.launch.last_words());
+            ensure!(begun.elapsed() < MAX_WAIT, "tables are not merged again: {}", self.launch.last_words());
         }
         let mut client = Client::connect(&server.address)?;
         let status = client.admin("GET", "/_bolide/status", "")?.expect(200)?;

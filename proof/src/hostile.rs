@@ -37,7 +37,7 @@ const TRIES: usize = 3;
 /// An attack is there before the first honest request of it.
 const LEAD: Duration = Duration::from_secs(3);
 /// The time limit of a user's attack.
-const IDLE_USER_PATIENCE: Duration = Duration::from_mins(2);
+const IDLE_USER_MAX_WAIT: Duration = Duration::from_mins(2);
 
 /// An attack: runs until it is stopped or finished, and returns how much it did.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ impl Attack {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Peers without a key: nothing that is meant for others.
-    Strangers,
+    Unauthenticated,
     /// A key holder, which may use idle processors.
     KeyHolder,
     /// A user that takes what it can get as long as it lasts.
@@ -84,7 +84,7 @@ impl By {
     fn most_mib(self) -> u64 {
         CONSTANT_MIB
             + match self {
-                By::Strangers => 0,
+                By::Unauthenticated => 0,
                 By::KeyHolder => ROOM_MIB,
                 By::User | By::IdleUser => ROOM_MIB + IDLE_MIB,
             }
@@ -98,7 +98,7 @@ const ENDED: &str = "bolide_mongo_idle_ended_total";
 
 const FILES_UNREAD: Attack = Attack::new(
     "62 connections leave 256 answers of a static file unread",
-    By::Strangers,
+    By::Unauthenticated,
     WITHOUT_A_KEY,
     |server, over| crowd(62, unread_answers("/_explorer/style.css", 256)).keep(server, over),
 );
@@ -106,12 +106,12 @@ const FILES_UNREAD: Attack = Attack::new(
 const ATTACKS: &[Attack] = &[
     FILES_UNREAD,
     Attack { name: "the same without an explorer", ..FILES_UNREAD }.with_options(&["--explorer", "off"]),
-    Attack::new("62 connections leave 256 refusals unread", By::Strangers, UNREAD, |server, over| {
+    Attack::new("62 connections leave 256 refusals unread", By::Unauthenticated, UNREAD, |server, over| {
         crowd(62, unread_answers("/dbs/none/colls/none", 256)).keep(server, over)
     }),
     Attack::new(
         "300 connections leave 256 pages unread that quote them",
-        By::Strangers,
+        By::Unauthenticated,
         UNREAD,
         |server, over| {
             // The longest place to go back to that the form takes: behind the path, 1024 bytes, each of which it writes as six.
@@ -121,7 +121,7 @@ const ATTACKS: &[Attack] = &[
     ),
     Attack::new(
         "20 connections ask for 4096 redirects and read nothing",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| {
             // Three bytes for each are in the address that a redirect leads to: 9 MB, of which the kernel takes 4.
@@ -132,13 +132,13 @@ const ATTACKS: &[Attack] = &[
     ),
     Attack::new(
         "1200 connections announce a MongoDB message of 1 MiB",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| PeerGroup { to_mongo: true, ..crowd(1200, announcement(1 << 20)) }.keep(server, over),
     ),
     Attack::new(
         "1200 connections send 15 KiB of a MongoDB message of 16",
-        By::Strangers,
+        By::Unauthenticated,
         UNREAD,
         |server, over| {
             let says = [announcement(16 << 10), vec![0; 15 << 10]].concat();
@@ -147,26 +147,26 @@ const ATTACKS: &[Attack] = &[
     ),
     Attack::new(
         "3100 connections of one address begin HTTP/2 where 3000 are allowed, and ask for nothing",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(3100, preface()).keep(server, over),
     )
     .with_options(&["--max-connections", "3000"]),
     Attack::new(
         "12,010 connections of one address begin HTTP/2 and ask for nothing",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(12_010, preface()).keep(server, over),
     ),
     Attack::new(
         "12,010 connections of one address to the MongoDB API say nothing",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| PeerGroup { to_mongo: true, ..crowd(12_010, Vec::new()) }.keep(server, over),
     ),
     Attack::new(
         "50 connections guess passwords",
-        By::Strangers,
+        By::Unauthenticated,
         "bolide_mongo_authentication_failures_total",
         guesses,
     ),
@@ -203,7 +203,7 @@ pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Resul
     let bounds = ["--request-memory", &room, "--mongo-idle-memory", &idle];
     let (mut told, mut failed, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
     for attack in attacks {
-        // Who has no key is a stranger to the MongoDB API, too.
+        // A client without a key is unauthenticated for the MongoDB API, too.
         let options = bounds.iter().chain(&["--mongo-auth"]).chain(attack.options);
         launch.options = options.map(|&word| word.to_owned()).collect();
         match attempts(&launch, attack, length)? {
@@ -281,11 +281,11 @@ fn judge(
             // The attack is there before the first honest request of it.
             std::thread::sleep(LEAD);
         }
-        let patience = || match attack.by {
-            By::IdleUser if !crowd.is_finished() => IDLE_USER_PATIENCE,
+        let max_wait = || match attack.by {
+            By::IdleUser if !crowd.is_finished() => IDLE_USER_MAX_WAIT,
             _ => length,
         };
-        let during = work(server, patience);
+        let during = work(server, max_wait);
         over.store(true, Ordering::Relaxed);
         let made = crowd.join().expect("it does not panic");
         let seen = seen.join().expect("it does not panic")?;

@@ -34,32 +34,32 @@ const READ: &str = "dbs/db/colls/c/docs/small";
 const ATTACKS: &[Attack] = &[
     Attack::new(
         "600 connections in direct mode send a context and then nothing",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(server, over, 600, Manner::Silent),
     ),
     // Together they hold more than the budget of unauthenticated connections.
     Attack::new(
         "900 connections in direct mode announce frames that do not come",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(server, over, 900, Manner::AnnouncesFrames),
     ),
     Attack::new(
         "600 connections in direct mode announce payloads of 16 MiB that do not come",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(server, over, 600, Manner::AnnouncesPayloads),
     ),
     Attack::new(
         "300 connections in direct mode send wrong signatures",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(server, over, 300, Manner::SignsWrongly),
     ),
     Attack::new(
         "300 connections in direct mode leave refusals of long requests unread",
-        By::Strangers,
+        By::Unauthenticated,
         WITHOUT_A_KEY,
         |server, over| crowd(server, over, 300, Manner::LeavesUnread),
     ),

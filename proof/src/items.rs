@@ -52,14 +52,14 @@ pub fn version(item: &Value, alive: i64) -> Result<Version> {
     let number = |name: &str| item[name].as_u64().with_context(|| format!("no number '{name}' in {item}"));
     let (rev, written) = (number("rev")?, number("_ts")? as i64);
     whole(rev, number("twin")?, number("made")?, item["fill"].as_str().unwrap_or_default())?;
-    let death = match item.get("ttl") {
+    let expiry = match item.get("ttl") {
         None => ItemExpiry::Inherited(written),
         Some(ttl) => match ttl.as_i64().with_context(|| format!("a strange ttl in {item}"))? {
             -1 => ItemExpiry::Never,
             seconds => ItemExpiry::At(written + seconds),
         },
     };
-    Ok(Version { rev, death, alive: alive.max(written) })
+    Ok(Version { rev, expiry, alive: alive.max(written) })
 }
 
 fn whole(rev: u64, twin: u64, made: u64, text: &str) -> Result<()> {
@@ -116,10 +116,10 @@ pub fn document_version(document: &[u8], alive: i64) -> Result<(String, Version)
     let number = |name: &str| Ok::<_, anyhow::Error>(field(name)?.number().unwrap_or(-1.0) as u64);
     let rev = number("rev")?;
     whole(rev, number("twin")?, number("made")?, field("fill")?.text().unwrap_or_default())?;
-    let death = match BsonValue::field(document, "at")? {
+    let expiry = match BsonValue::field(document, "at")? {
         Some(BsonValue::Date(at)) => ItemExpiry::At(at / 1000),
         _ => ItemExpiry::Never,
     };
     let id = field("_id")?.text().context("an id that is no text")?.to_owned();
-    Ok((id, Version { rev, death, alive }))
+    Ok((id, Version { rev, expiry, alive }))
 }

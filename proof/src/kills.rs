@@ -35,7 +35,7 @@ const WIRE_WRITERS: usize = 2;
 /// Steps of each writer before the journal loses its end.
 const SABOTAGED_STEPS: usize = 30;
 /// How long the work that a kill interrupts may take to begin.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let rounds = setting.rounds(8, 40, 500);
@@ -100,7 +100,7 @@ struct Kills {
     place: PathBuf,
     launch: Launch,
     world: World,
-    everybody: Writers,
+    all_writers: Writers,
     random: Rng,
     figures: Figures,
     /// Whether a container has a promise that the next round takes back.
@@ -166,8 +166,8 @@ impl Kills {
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
-        let mut everybody = Writers::new(WRITERS, WIRE_WRITERS, &mut random);
-        for (told, at) in everybody.told.iter_mut().zip(WITH_FEED) {
+        let mut all_writers = Writers::new(WRITERS, WIRE_WRITERS, &mut random);
+        for (told, at) in all_writers.told.iter_mut().zip(WITH_FEED) {
             world::follow(&mut client, CONTAINERS[at], told)?;
         }
         server.kill()?;
@@ -176,7 +176,7 @@ impl Kills {
             place: place.to_owned(),
             launch,
             world,
-            everybody,
+            all_writers,
             random,
             figures: Figures::default(),
             promised: false,
@@ -193,7 +193,7 @@ impl Kills {
             let struck = left_over(focus, &mut client)?;
             self.figures.struck(focus, struck);
         }
-        let compared = verify::everything(&self.world, &server, &mut self.everybody, Feeds::Compared)?;
+        let compared = verify::everything(&self.world, &server, &mut self.all_writers, Feeds::Compared)?;
         self.figures.items += compared.items;
         self.figures.events += compared.events;
         self.figures.made += compared.made;
@@ -218,13 +218,13 @@ impl Kills {
             disturb::promise(&mut Client::connect(&server.address)?, None)?;
         }
         if focus == Focus::Backup {
-            self.everybody.remember();
+            self.all_writers.remember();
         }
         let tally = Tally::default();
         let was_running = self.load(server, focus, &tally)?;
         self.promised = focus == Focus::Compaction;
         match focus {
-            Focus::Writes => self.figures.struck(focus, self.everybody.is_writing()),
+            Focus::Writes => self.figures.struck(focus, self.all_writers.is_writing()),
             Focus::Policy => self.figures.struck(focus, self.world.is_changing_policy()),
             Focus::Stopping => self.figures.struck(focus, was_running),
             Focus::Backup | Focus::Compaction => {
@@ -239,11 +239,11 @@ impl Kills {
         }
         if let Some(taken) = tally.backup.lock().as_ref() {
             let (data, launch) = (self.place.join("restored"), &self.launch);
-            let items = backups::compare(taken, launch, &data, &self.world, &self.everybody)?;
+            let items = backups::compare(taken, launch, &data, &self.world, &self.all_writers)?;
             self.figures.backups += 1;
             self.figures.backup_items += items;
         }
-        self.everybody.forget();
+        self.all_writers.forget();
         // Inspects a copy, because an inspection recovers the data that it opens: that is left to the server.
         self.launch.inspect_copy(&self.place.join("inspected"))?;
         self.figures.inspections += 1;
@@ -256,10 +256,10 @@ impl Kills {
         let (mut client, mut wire) = (Client::connect(&server.address)?, WireClient::connect(&server.mongo)?);
         self.world.read_clock(&mut client)?;
         for _ in 0..steps {
-            for writer in &mut self.everybody.writers {
+            for writer in &mut self.all_writers.writers {
                 ensure!(writer.step(&self.world, &mut client)? == Step::Answered, "a write is not answered");
             }
-            for writer in &mut self.everybody.wire_writers {
+            for writer in &mut self.all_writers.wire_writers {
                 ensure!(writer.step(&self.world, &mut wire)? == Step::Answered, "a write is not answered");
             }
         }
@@ -269,8 +269,8 @@ impl Kills {
     /// Writes until the server is killed; returns whether it was running until then.
     fn load(&mut self, server: Server, focus: Focus, tally: &Tally) -> Result<bool> {
         let world = &self.world;
-        let before = self.everybody.acknowledged();
-        let Writers { writers, wire_writers, told } = &mut self.everybody;
+        let before = self.all_writers.acknowledged();
+        let Writers { writers, wire_writers, told } = &mut self.all_writers;
         let (crowd_writer, writers) = writers.split_last_mut().context("there are writers")?;
         let (begun, wait) = mpsc::channel();
         let (address, mongo) = (server.address.clone(), server.mongo.clone());
@@ -299,7 +299,7 @@ impl Kills {
             let client = Client::connect(&address)?;
             threads.push(scope.spawn(move || consume(client, told)));
             threads.push(scope.spawn(move || disturber.run(focus)));
-            let lit = wait.recv_timeout(PATIENCE);
+            let lit = wait.recv_timeout(MAX_WAIT);
             std::thread::sleep(focus.window().mul_f64(fuse));
             if focus == Focus::Stopping {
                 Command::new("kill").args(["-TERM", &server.id().to_string()]).status()?;
@@ -311,8 +311,8 @@ impl Kills {
             ensure!(lit.is_ok(), "{} did not begin", focus.name());
             Ok(was_running)
         })?;
-        self.figures.acknowledged += self.everybody.acknowledged() - before;
-        self.figures.transactions = self.everybody.transactions();
+        self.figures.acknowledged += self.all_writers.acknowledged() - before;
+        self.figures.transactions = self.all_writers.transactions();
         Ok(was_running)
     }
 

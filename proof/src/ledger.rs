@@ -14,7 +14,7 @@ use crate::times::{ItemExpiry, Rules, Span};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     pub rev: u64,
-    pub death: ItemExpiry,
+    pub expiry: ItemExpiry,
     /// When it was last seen live, in the server's time.
     pub alive: i64,
 }
@@ -42,7 +42,7 @@ pub struct Attempt {
     /// Writes of one group happen together or not at all.
     pub group: u64,
     /// Whether the written version may have expired before the next read.
-    pub mortal: bool,
+    pub may_expire: bool,
 }
 
 /// The outcome of a write that was in flight.
@@ -138,7 +138,7 @@ impl Entry {
 
     pub fn presence(&self, rules: &Rules, now: Span) -> Presence {
         let Some(version) = self.version else { return Presence::Gone };
-        match rules.dead(version.death, version.alive, now) {
+        match rules.is_expired(version.expiry, version.alive, now) {
             (true, _) => Presence::Gone,
             (false, true) => Presence::Either,
             (false, false) => Presence::There,
@@ -173,27 +173,27 @@ impl Entry {
         let Some(found) = found else {
             let settled = match (attempt, presence) {
                 (None, Presence::There) => bail!("acknowledged version {:?} is lost", self.version),
-                (Some(Attempt { change: Change::Put(_), mortal: false, .. }), Presence::There) => {
+                (Some(Attempt { change: Change::Put(_), may_expire: false, .. }), Presence::There) => {
                     bail!("acknowledged version {:?} is lost, and nothing took its place", self.version)
                 }
                 (None, _) => Settled::Nothing,
                 (Some(attempt), Presence::There) => self.made(attempt.change),
-                (Some(Attempt { change: Change::Put(_), mortal: false, .. }), _) => Settled::NotMade,
+                (Some(Attempt { change: Change::Put(_), may_expire: false, .. }), _) => Settled::NotMade,
                 (Some(attempt), _) => Settled::Unknown(attempt.change),
             };
             self.version = None;
             self.remember();
             return Ok(settled);
         };
-        let (dead, _) = rules.dead(found.death, i64::MIN, now);
-        ensure!(!dead, "{found:?} has expired and is shown at {now:?}");
+        let (expired, _) = rules.is_expired(found.expiry, i64::MIN, now);
+        ensure!(!expired, "{found:?} has expired and is shown at {now:?}");
         let settled = match (self.version, attempt) {
             (_, Some(Attempt { change: change @ Change::Put(rev), .. })) if rev == found.rev => {
                 self.made(change)
             }
             (Some(version), attempt) if version.rev == found.rev => {
                 ensure!(presence != Presence::Gone, "{version:?} had expired and is back at {now:?}");
-                ensure!(version.death == found.death, "{version:?} has become {found:?}");
+                ensure!(version.expiry == found.expiry, "{version:?} has become {found:?}");
                 attempt.map_or(Settled::Nothing, |_| Settled::NotMade)
             }
             (version, attempt) => {
@@ -237,11 +237,15 @@ impl Entry {
         }
         ensure!(told == expected, "the feed tells of {told:?}, acknowledged were {expected:?}");
         let there = self.version.map(|version| version.rev);
-        let died_since = self.version.is_some_and(|version| {
+        let expired_since = self.version.is_some_and(|version| {
             let expired = events.last().is_some_and(|event| event.expired);
-            expired && self.told.is_none() && rules.dead(version.death, version.alive, now).1
+            expired && self.told.is_none() && rules.is_expired(version.expiry, version.alive, now).1
         });
-        ensure!(self.told == there || died_since, "the feed ends with {:?}, there is {there:?}", self.told);
+        ensure!(
+            self.told == there || expired_since,
+            "the feed ends with {:?}, there is {there:?}",
+            self.told
+        );
         Ok(())
     }
 }
@@ -274,12 +278,12 @@ mod tests {
 
     const NOW: Span = Span { low: 1000, high: 1001 };
 
-    fn version(rev: u64, death: ItemExpiry) -> Version {
-        Version { rev, death, alive: 0 }
+    fn version(rev: u64, expiry: ItemExpiry) -> Version {
+        Version { rev, expiry, alive: 0 }
     }
 
     fn entry(version: Option<Version>, change: Option<Change>) -> Entry {
-        let attempt = change.map(|change| Attempt { change, group: 1, mortal: false });
+        let attempt = change.map(|change| Attempt { change, group: 1, may_expire: false });
         Entry { version, attempt, ..Entry::default() }
     }
 
@@ -315,7 +319,7 @@ mod tests {
         let sent = |since, version, rev| Moment {
             since,
             version,
-            attempt: Some(Attempt { change: Change::Put(rev), group: rev, mortal: false }),
+            attempt: Some(Attempt { change: Change::Put(rev), group: rev, may_expire: false }),
         };
         let first = Some(version(1, ItemExpiry::Never));
         let past = vec![
@@ -340,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn t13_what_was_dead_does_not_come_back() {
-        let dead = version(1, ItemExpiry::At(900));
-        assert!(settle(entry(Some(dead), None), None).is_ok());
-        assert!(settle(entry(Some(dead), None), Some(dead)).is_err());
-        let dying = version(1, ItemExpiry::At(1001));
-        assert!(settle(entry(Some(dying), None), None).is_ok());
-        assert!(settle(entry(Some(dying), None), Some(dying)).is_ok());
+    fn t13_an_expired_item_does_not_come_back() {
+        let expired = version(1, ItemExpiry::At(900));
+        assert!(settle(entry(Some(expired), None), None).is_ok());
+        assert!(settle(entry(Some(expired), None), Some(expired)).is_err());
+        let expiring = version(1, ItemExpiry::At(1001));
+        assert!(settle(entry(Some(expiring), None), None).is_ok());
+        assert!(settle(entry(Some(expiring), None), Some(expiring)).is_ok());
     }
 
     #[test]
@@ -367,6 +371,6 @@ mod tests {
         assert!(compare(&more, Settled::Unknown(Change::Put(4))).is_err(), "told, but not there");
         let expired = Event { previous: Some(3), current: None, expired: true };
         let gone = [all[0], all[1], all[2], expired];
-        assert!(compare(&gone, Settled::Nothing).is_err(), "it cannot have died");
+        assert!(compare(&gone, Settled::Nothing).is_err(), "it cannot have expired");
     }
 }

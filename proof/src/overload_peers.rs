@@ -216,10 +216,10 @@ fn latency(client: &mut Client, count: usize) -> Result<Histogram> {
 }
 
 /// Waits until something holds.
-pub(crate) fn wait_for(patience: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(crate) fn wait_for(max_wait: Duration, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let began = Instant::now();
     while !holds()? {
-        ensure!(began.elapsed() < patience, "not within {patience:?}");
+        ensure!(began.elapsed() < max_wait, "not within {max_wait:?}");
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())

@@ -29,7 +29,7 @@ const WIRE_WRITERS: usize = 1;
 /// How many failed states end the check.
 const FAILURES_MAX: u64 = 20;
 /// How long a traced server may take to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     if !recording::is_possible() {
@@ -90,7 +90,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
         chosen.len(),
         syncs.len(),
         events.len(),
-        recorded.everybody.acknowledged()
+        recorded.all_writers.acknowledged()
     )))
 }
 
@@ -101,7 +101,7 @@ fn is_sync(event: &Event) -> bool {
 /// The recording of a server, and the acknowledged state at each moment.
 struct Recorded {
     events: Vec<Event>,
-    everybody: Writers,
+    all_writers: Writers,
     /// The data directory.
     root: PathBuf,
     /// When the containers were made.
@@ -113,8 +113,8 @@ fn record(setting: &Setting, place: &Path, random: &mut Rng) -> Result<Recorded>
     let mut launch = Launch::new(&setting.server, place);
     let mut recorder = Recorder::new(&launch.data);
     let world = World::with_rules(RULES);
-    let mut everybody = Writers::new(WRITERS, WIRE_WRITERS, random);
-    everybody.remember();
+    let mut all_writers = Writers::new(WRITERS, WIRE_WRITERS, random);
+    all_writers.remember();
     let mut made = 0.0;
     let steps = if setting.effort == Effort::Quick { 15 } else { 60 };
     for life in RecordedRun::ALL {
@@ -127,24 +127,24 @@ fn record(setting: &Setting, place: &Path, random: &mut Rng) -> Result<Recorded>
             world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
             made = wall_clock();
         } else {
-            verify::everything(&world, &server, &mut everybody, Feeds::LeftAlone)?;
+            verify::everything(&world, &server, &mut all_writers, Feeds::LeftAlone)?;
         }
-        write(&world, &server, &mut everybody, steps)?;
+        write(&world, &server, &mut all_writers, steps)?;
         if life == RecordedRun::Rewriting && setting.effort != Effort::Quick {
-            rewrite(&world, &mut client, &mut everybody)?;
-            write(&world, &server, &mut everybody, steps)?;
+            rewrite(&world, &mut client, &mut all_writers)?;
+            write(&world, &server, &mut all_writers, steps)?;
         }
         let process = server.id();
         if life == RecordedRun::Killed {
             server.kill()?;
         } else {
-            let status = server.stop(PATIENCE)?;
+            let status = server.stop(MAX_WAIT)?;
             ensure!(status.success(), "the traced server ended with {status}: {}", launch.last_words());
         }
         recorder.add(&recording::wait_for_end(&file, process)?)?;
         std::fs::remove_file(&file)?;
     }
-    Ok(Recorded { events: recorder.events, everybody, root: launch.data, made })
+    Ok(Recorded { events: recorder.events, all_writers, root: launch.data, made })
 }
 
 /// The content of a recording.
@@ -162,8 +162,8 @@ impl RecordedRun {
 }
 
 /// Every writer runs this many steps concurrently.
-fn write(world: &World, server: &Server, everybody: &mut Writers, steps: usize) -> Result<()> {
-    let Writers { writers, wire_writers, .. } = everybody;
+fn write(world: &World, server: &Server, all_writers: &mut Writers, steps: usize) -> Result<()> {
+    let Writers { writers, wire_writers, .. } = all_writers;
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for writer in writers {
@@ -188,13 +188,13 @@ fn answered(step: &Step) -> Result<()> {
 }
 
 /// Makes the store end its journal and rewrite its tables, and waits until it has.
-fn rewrite(world: &World, client: &mut Client, everybody: &mut Writers) -> Result<()> {
-    let crowd_writer = everybody.writers.last_mut().context("there are writers")?;
+fn rewrite(world: &World, client: &mut Client, all_writers: &mut Writers) -> Result<()> {
+    let crowd_writer = all_writers.writers.last_mut().context("there are writers")?;
     answered(&crowd_writer.crowd(world, client, 2)?)?;
     disturb::promise(client, Some(2))?;
     let begun = Instant::now();
     while disturb::scrubs(client)? == 0 {
-        ensure!(begun.elapsed() < PATIENCE, "tables are not rewritten");
+        ensure!(begun.elapsed() < MAX_WAIT, "tables are not rewritten");
         std::thread::sleep(Duration::from_millis(50));
     }
     disturb::promise(client, None)
@@ -207,7 +207,7 @@ fn reopen(setting: &Setting, to: &Path, recorded: &Recorded, until: f64) -> Resu
     let mut items = 0;
     if until > recorded.made {
         let world = World::with_rules(RULES);
-        let mut then = recorded.everybody.as_of(until);
+        let mut then = recorded.all_writers.as_of(until);
         items = verify::everything(&world, &server, &mut then, Feeds::LeftAlone)?.items;
     }
     server.kill()?;

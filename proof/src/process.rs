@@ -151,14 +151,14 @@ impl Server {
     }
 
     /// Sends SIGTERM and returns the exit status.
-    pub fn stop(mut self, patience: Duration) -> Result<ExitStatus> {
+    pub fn stop(mut self, max_wait: Duration) -> Result<ExitStatus> {
         Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            ensure!(begun.elapsed() < patience, "the server did not end within {patience:?} of SIGTERM");
+            ensure!(begun.elapsed() < max_wait, "the server did not end within {max_wait:?} of SIGTERM");
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -16,7 +16,7 @@ const CALLS: &str = "openat,open,creat,write,pwrite64,writev,pwritev,pwritev2,fs
     rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,ftruncate,truncate,fallocate,link,linkat,symlink,\
     symlinkat,lseek,copy_file_range,sendfile,splice,dup,dup2,dup3,close";
 /// How long strace may take to record the end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A file, independent of its names.
 pub type FileId = usize;
@@ -68,7 +68,7 @@ pub fn wait_for_end(file: &Path, process: u32) -> Result<String> {
         if end.starts_with(&prefix) && end.ends_with("+++") {
             return Ok(text);
         }
-        ensure!(begun.elapsed() < PATIENCE, "strace did not tell the end of process {process}");
+        ensure!(begun.elapsed() < MAX_WAIT, "strace did not tell the end of process {process}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -77,7 +77,7 @@ fn user(server: &Server, rounds: usize) -> Result<String> {
         ensure!(Value::field(answer, "ok")?.and_then(|ok| ok.number()) == Some(1.0), "saslStart was refused");
         Ok(())
     };
-    compare("a user who exists or does not", rounds, |which| ask(if which { "known" } else { "nobody" }))
+    compare("a user who exists or does not", rounds, |which| ask(if which { "known" } else { "missing" }))
 }
 
 fn compare(what: &str, rounds: usize, mut ask: impl FnMut(bool) -> Result<()>) -> Result<String> {

@@ -142,10 +142,10 @@ impl Rules {
     }
 
     /// Returns whether an item that was live at `alive` is expired at `now`: certainly, possibly.
-    pub fn dead(&self, death: ItemExpiry, alive: i64, now: Span) -> (bool, bool) {
+    pub fn is_expired(&self, expiry: ItemExpiry, alive: i64, now: Span) -> (bool, bool) {
         let (mut certainly, mut possibly) = (false, false);
         for stretch in &self.0 {
-            let deadline = match (death, stretch.ttl) {
+            let deadline = match (expiry, stretch.ttl) {
                 (ItemExpiry::Never, _) | (_, Ttl::Off) | (ItemExpiry::Inherited(_), Ttl::Infinite) => {
                     continue;
                 }
@@ -171,38 +171,48 @@ mod tests {
     fn a_deadline_counts_unless_the_rule_is_off() {
         for (ttl, expected) in [(Ttl::Off, false), (Ttl::Infinite, true), (Ttl::Seconds(500), true)] {
             let rules = Rules::new(ttl);
-            assert_eq!(rules.dead(ItemExpiry::At(100), 0, at(100)), (expected, expected));
-            assert_eq!(rules.dead(ItemExpiry::At(100), 0, at(99)), (false, false));
-            assert_eq!(rules.dead(ItemExpiry::Never, 0, at(99_999)), (false, false));
+            assert_eq!(rules.is_expired(ItemExpiry::At(100), 0, at(100)), (expected, expected));
+            assert_eq!(rules.is_expired(ItemExpiry::At(100), 0, at(99)), (false, false));
+            assert_eq!(rules.is_expired(ItemExpiry::Never, 0, at(99_999)), (false, false));
         }
-        assert_eq!(Rules::new(Ttl::Seconds(5)).dead(ItemExpiry::Inherited(10), 0, at(15)), (true, true));
-        assert_eq!(Rules::new(Ttl::Infinite).dead(ItemExpiry::Inherited(10), 0, at(15)), (false, false));
+        assert_eq!(
+            Rules::new(Ttl::Seconds(5)).is_expired(ItemExpiry::Inherited(10), 0, at(15)),
+            (true, true)
+        );
+        assert_eq!(
+            Rules::new(Ttl::Infinite).is_expired(ItemExpiry::Inherited(10), 0, at(15)),
+            (false, false)
+        );
     }
 
     #[test]
     fn between_two_bounds_nothing_is_certain() {
         let rules = Rules::new(Ttl::Infinite);
-        assert_eq!(rules.dead(ItemExpiry::At(100), 0, Span { low: 98, high: 101 }), (false, true));
+        assert_eq!(rules.is_expired(ItemExpiry::At(100), 0, Span { low: 98, high: 101 }), (false, true));
     }
 
     #[test]
-    fn t13_what_died_under_a_rule_is_dead_under_the_next() {
+    fn t13_what_expired_under_a_rule_is_expired_under_the_next() {
         let mut rules = Rules::new(Ttl::Seconds(5));
         rules.changing(Ttl::Off, at(20));
         assert_eq!(
-            rules.dead(ItemExpiry::Inherited(10), 0, at(21)),
+            rules.is_expired(ItemExpiry::Inherited(10), 0, at(21)),
             (true, true),
             "while it is being changed, too"
         );
         rules.changed(at(22));
-        assert_eq!(rules.dead(ItemExpiry::Inherited(10), 0, at(99)), (true, true));
-        assert_eq!(rules.dead(ItemExpiry::Inherited(16), 0, at(99)), (false, true), "it may have died at 21");
+        assert_eq!(rules.is_expired(ItemExpiry::Inherited(10), 0, at(99)), (true, true));
         assert_eq!(
-            rules.dead(ItemExpiry::Inherited(16), 23, at(99)),
+            rules.is_expired(ItemExpiry::Inherited(16), 0, at(99)),
+            (false, true),
+            "it may have expired at 21"
+        );
+        assert_eq!(
+            rules.is_expired(ItemExpiry::Inherited(16), 23, at(99)),
             (false, false),
             "but was seen alive later"
         );
-        assert_eq!(rules.dead(ItemExpiry::Inherited(18), 0, at(99)), (false, false));
+        assert_eq!(rules.is_expired(ItemExpiry::Inherited(18), 0, at(99)), (false, false));
     }
 
     #[test]
@@ -210,6 +220,6 @@ mod tests {
         let mut rules = Rules::new(Ttl::Seconds(5));
         rules.changing(Ttl::Off, at(20));
         rules.unchanged();
-        assert_eq!(rules.dead(ItemExpiry::Inherited(30), 0, at(40)), (true, true));
+        assert_eq!(rules.is_expired(ItemExpiry::Inherited(30), 0, at(40)), (true, true));
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 /// How long strace may take to attach to a thread.
-const PATIENCE: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 /// strace's mark on a call that it made fail.
 const INJECTED: &str = "(INJECTED)";
 
@@ -91,7 +91,7 @@ impl Tracer {
             command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start strace")?;
         let begun = Instant::now();
         while !threads.iter().all(|(thread, _)| is_held(process, *thread, child.id())) {
-            ensure!(begun.elapsed() < PATIENCE, "strace does not get hold of the server's threads");
+            ensure!(begun.elapsed() < MAX_WAIT, "strace does not get hold of the server's threads");
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(Tracer { child, file: file.to_owned() })

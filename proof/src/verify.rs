@@ -111,7 +111,12 @@ impl Groups {
 }
 
 /// Compares the ledger with a server without concurrent writes.
-pub fn everything(world: &World, server: &Server, everybody: &mut Writers, feeds: Feeds) -> Result<Compared> {
+pub fn everything(
+    world: &World,
+    server: &Server,
+    all_writers: &mut Writers,
+    feeds: Feeds,
+) -> Result<Compared> {
     let mut compared = Compared::default();
     let mut client = Client::connect(&server.address)?;
     world.read_clock(&mut client)?;
@@ -123,17 +128,17 @@ pub fn everything(world: &World, server: &Server, everybody: &mut Writers, feeds
         let now = Span { low, high: world.read_clock(&mut client)? };
         let rules = world.rules[at].lock().clone();
         let mut settled = Vec::new();
-        for item in everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]) {
+        for item in all_writers.writers.iter_mut().flat_map(|writer| &mut writer.items[at]) {
             let outcome = settle(item, found.remove(&item.id), &rules, now, &mut groups, &mut compared)
                 .with_context(|| format!("item {} in {name}", item.id))?;
             settled.push(outcome);
         }
         ensure!(found.is_empty(), "no writer wrote these items of {name}: {found:?}");
         let told = WITH_FEED.iter().position(|with| *with == at && feeds == Feeds::Compared);
-        if let Some(told) = told.map(|at| &mut everybody.told[at]) {
+        if let Some(told) = told.map(|at| &mut all_writers.told[at]) {
             world::follow(&mut client, name, told).with_context(|| format!("the feed of {name}"))?;
             let now = Span { low, high: world.read_clock(&mut client)? };
-            let items = everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]);
+            let items = all_writers.writers.iter_mut().flat_map(|writer| &mut writer.items[at]);
             for (item, settled) in items.zip(settled) {
                 let events = told.events.remove(&item.id).unwrap_or_default();
                 compared.events += events.len() as u64;
@@ -143,12 +148,12 @@ pub fn everything(world: &World, server: &Server, everybody: &mut Writers, feeds
             }
             ensure!(told.events.is_empty(), "the feed of {name} tells of others: {:?}", told.events);
         } else {
-            everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]).for_each(forget_changes);
+            all_writers.writers.iter_mut().flat_map(|writer| &mut writer.items[at]).for_each(forget_changes);
         }
     }
-    documents(world, server, &mut client, &mut everybody.wire_writers, &mut compared)?;
-    everybody.writers.iter_mut().for_each(Writer::tidy);
-    sample(world, &mut client, everybody)?;
+    documents(world, server, &mut client, &mut all_writers.wire_writers, &mut compared)?;
+    all_writers.writers.iter_mut().for_each(Writer::tidy);
+    sample(world, &mut client, all_writers)?;
     Ok(compared)
 }
 
@@ -198,9 +203,9 @@ fn documents(
 }
 
 /// Reads an item of each writer in each container by its id: the feed is not the only way to it.
-fn sample(world: &World, client: &mut Client, everybody: &mut Writers) -> Result<()> {
+fn sample(world: &World, client: &mut Client, all_writers: &mut Writers) -> Result<()> {
     for (at, name) in CONTAINERS.iter().enumerate() {
-        for writer in &everybody.writers {
+        for writer in &all_writers.writers {
             let Some(item) = fastrand::choice(&writer.items[at]) else { continue };
             let low = world.read_clock(client)?;
             let answer = client.read(name, &writer.pk(), &item.id)?;

@@ -62,12 +62,12 @@ impl WireWriter {
         };
         let (rev, size) = (world.number(), self.random.usize(20..400));
         let before = world.now();
-        let dies = (self.random.u8(..3) == 0).then(|| before.high + self.random.i64(2..60));
+        let expires = (self.random.u8(..3) == 0).then(|| before.high + self.random.i64(2..60));
         let Item { id, entry } = &mut self.items[at];
         let change = if act == Act::Delete { Change::Delete } else { Change::Put(rev) };
-        let mortal = dies.is_some() || act == Act::Set;
-        entry.attempts(Attempt { change, group: world.number(), mortal });
-        let Ok(answer) = wire.exchange(&message(DATABASE, command(act, id, rev, size, dies))) else {
+        let may_expire = expires.is_some() || act == Act::Set;
+        entry.attempts(Attempt { change, group: world.number(), may_expire });
+        let Ok(answer) = wire.exchange(&message(DATABASE, command(act, id, rev, size, expires))) else {
             return Ok(Step::Lost);
         };
         let answer = Outcome::of(answer)?;
@@ -76,7 +76,7 @@ impl WireWriter {
         }
         let now = Span { low: before.low, high: world.now().high };
         let presence = entry.presence(&world.date_rules, now);
-        judge(entry, act, rev, dies, presence, &answer).with_context(|| {
+        judge(entry, act, rev, expires, presence, &answer).with_context(|| {
             format!("{act:?} of {id} answered {answer:?} ({presence:?} at {now:?}, {entry:?})")
         })?;
         self.acknowledged += u64::from(answer == Outcome::Done(1));
@@ -90,14 +90,14 @@ impl WireWriter {
         let mut changes = Vec::new();
         for &at in chosen {
             let (rev, size) = (world.number(), self.random.usize(20..400));
-            let dies = (self.random.u8(..3) == 0).then(|| world.now().high + self.random.i64(2..60));
+            let expires = (self.random.u8(..3) == 0).then(|| world.now().high + self.random.i64(2..60));
             let Item { id, entry } = &self.items[at];
-            let stays = entry.version.is_some_and(|version| version.death == ItemExpiry::Never);
+            let stays = entry.version.is_some_and(|version| version.expiry == ItemExpiry::Never);
             let (command, version) = if stays && self.random.bool() {
-                (command(Act::Delete, id, rev, size, dies), None)
+                (command(Act::Delete, id, rev, size, expires), None)
             } else {
-                let death = dies.map_or(ItemExpiry::Never, ItemExpiry::At);
-                (upsert(id, rev, size, dies), Some(Version { rev, death, alive: i64::MIN }))
+                let expiry = expires.map_or(ItemExpiry::Never, ItemExpiry::At);
+                (upsert(id, rev, size, expires), Some(Version { rev, expiry, alive: i64::MIN }))
             };
             let mut command = self.within(command, number);
             if changes.is_empty() {
@@ -105,7 +105,7 @@ impl WireWriter {
             }
             let Ok(answer) = wire.exchange(&message(DATABASE, command)) else { return Ok(Step::Lost) };
             match Outcome::of(answer)? {
-                Outcome::Done(1) => changes.push((at, version, dies.is_some())),
+                Outcome::Done(1) => changes.push((at, version, expires.is_some())),
                 Outcome::Refused(why) if why.contains(AGAIN) => return Ok(Step::Answered),
                 Outcome::Refused(why) => return Ok(Step::Refused(503, why)),
                 other => bail!("a change of {id} in a transaction was answered {other:?} ({entry:?})"),
@@ -126,8 +126,8 @@ impl WireWriter {
         changes: &[(usize, Option<Version>, bool)],
     ) -> Result<Step> {
         let change = |version: Option<Version>| version.map_or(Change::Delete, |it| Change::Put(it.rev));
-        for &(at, version, mortal) in changes {
-            let attempt = Attempt { change: change(version), group: number, mortal };
+        for &(at, version, may_expire) in changes {
+            let attempt = Attempt { change: change(version), group: number, may_expire };
             self.items[at].entry.attempts(attempt);
         }
         let commit = self.within(Bson::new().int("commitTransaction", 1), number);
@@ -159,10 +159,10 @@ impl WireWriter {
 }
 
 /// Returns a replacement of the document, or its insert.
-fn upsert(id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson {
+fn upsert(id: &str, rev: u64, size: usize, expires: Option<i64>) -> Bson {
     let statement = Bson::new()
         .document("q", Bson::new().text("_id", id))
-        .document("u", items::document(id, rev, size, dies))
+        .document("u", items::document(id, rev, size, expires))
         .bool("upsert", true);
     Bson::new().text("update", "c").array("updates", [statement.finish()])
 }
@@ -196,7 +196,7 @@ impl Outcome {
     }
 }
 
-fn command(act: Act, id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson {
+fn command(act: Act, id: &str, rev: u64, size: usize, expires: Option<i64>) -> Bson {
     let filter = || Bson::new().text("_id", id);
     let update = |change: Bson| {
         let statement = Bson::new().document("q", filter()).document("u", change);
@@ -204,10 +204,10 @@ fn command(act: Act, id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson
     };
     match act {
         Act::Insert => {
-            let document = items::document(id, rev, size, dies).finish();
+            let document = items::document(id, rev, size, expires).finish();
             Bson::new().text("insert", "c").array("documents", [document])
         }
-        Act::Replace => update(items::document(id, rev, size, dies)),
+        Act::Replace => update(items::document(id, rev, size, expires)),
         Act::Set => {
             let set = Bson::new().long("rev", rev as i64).long("twin", rev as i64);
             update(Bson::new().document("$set", set))
@@ -223,7 +223,7 @@ fn judge(
     entry: &mut Entry,
     act: Act,
     rev: u64,
-    dies: Option<i64>,
+    expires: Option<i64>,
     presence: Presence,
     outcome: &Outcome,
 ) -> Result<()> {
@@ -247,12 +247,12 @@ fn judge(
         (Act::Delete, _) => entry.acknowledged(Change::Delete, None),
         (Act::Set, _) => {
             // Sets only the numbers: the date stays.
-            let death = entry.version.map_or(ItemExpiry::Never, |version| version.death);
-            entry.acknowledged(Change::Put(rev), Some(Version { rev, death, alive: i64::MIN }));
+            let expiry = entry.version.map_or(ItemExpiry::Never, |version| version.expiry);
+            entry.acknowledged(Change::Put(rev), Some(Version { rev, expiry, alive: i64::MIN }));
         }
         _ => {
-            let death = dies.map_or(ItemExpiry::Never, ItemExpiry::At);
-            entry.acknowledged(Change::Put(rev), Some(Version { rev, death, alive: i64::MIN }));
+            let expiry = expires.map_or(ItemExpiry::Never, ItemExpiry::At);
+            entry.acknowledged(Change::Put(rev), Some(Version { rev, expiry, alive: i64::MIN }));
         }
     }
     Ok(())

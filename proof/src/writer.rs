@@ -109,9 +109,9 @@ impl Writer {
         let (pk, id) = (self.pk(), self.items[container][at].id.clone());
         let change = if act == Act::Delete { Change::Delete } else { Change::Put(rev) };
         // A patch leaves the ttl as it is, whatever that was.
-        let mortal = container == POLICY || act == Act::Patch || wanted != Wanted::Inherited;
+        let may_expire = container == POLICY || act == Act::Patch || wanted != Wanted::Inherited;
         let entry = &mut self.items[container][at].entry;
-        entry.attempts(Attempt { change, group: world.number(), mortal });
+        entry.attempts(Attempt { change, group: world.number(), may_expire });
         let before = world.now();
         let body = match act {
             Act::Patch => items::patch(rev, wanted),
@@ -153,7 +153,7 @@ impl Writer {
         for &at in &chosen {
             let (rev, size, wanted) = (world.number(), self.size(container), self.wanted(container));
             let (pk, Item { id, entry }) = (self.pk(), self.items[container][at].clone());
-            let stays = entry.version.is_some_and(|version| version.death == ItemExpiry::Never);
+            let stays = entry.version.is_some_and(|version| version.expiry == ItemExpiry::Never);
             let there = stays && entry.presence(&world.rules[container].lock(), now) == Presence::There;
             let (change, operation) = if there && self.random.bool() {
                 (Change::Delete, format!("{{\"operationType\":\"Delete\",\"id\":\"{id}\"}}"))
@@ -161,8 +161,8 @@ impl Writer {
                 (Change::Put(rev), upsert_of(&items::body(&id, &pk, rev, size, wanted)))
             };
             operations.push(operation);
-            let mortal = container == POLICY || wanted != Wanted::Inherited;
-            self.items[container][at].entry.attempts(Attempt { change, group, mortal });
+            let may_expire = container == POLICY || wanted != Wanted::Inherited;
+            self.items[container][at].entry.attempts(Attempt { change, group, may_expire });
         }
         self.send_batch(client, container, &chosen, &operations)
     }
@@ -179,7 +179,7 @@ impl Writer {
             operations.push(upsert_of(&items::body(&id, &self.pk(), rev, 400, Wanted::Seconds(seconds))));
             let past = self.items[BULK][0].entry.past.is_some().then(Vec::new);
             let mut entry = Entry { past, ..Entry::default() };
-            entry.attempts(Attempt { change: Change::Put(rev), group, mortal: true });
+            entry.attempts(Attempt { change: Change::Put(rev), group, may_expire: true });
             self.items[BULK].push(Item { id, entry });
         }
         let chosen: Vec<usize> = (first..first + 100).collect();

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_tool_is_a_failure_only_where_nobody_reads_the_output() {
+    fn a_missing_tool_is_a_failure_only_in_an_unattended_run() {
         let row = Row { outcome: Outcome::Missing(String::new()), ..nothing() };
         assert!(row.is_bad(true));
         assert!(!row.is_bad(false));

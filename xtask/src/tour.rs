@@ -50,7 +50,7 @@ pub(crate) fn run(binary: &PathBuf, python: &Path, mongo_python: &Path) -> Resul
     }
     let (mut ran, mut pages) = (0, 0);
     for page in &pages_for_readers() {
-        let blocks = Walk::new(page, &tools)?.walk()?;
+        let blocks = PageRun::new(page, &tools)?.walk()?;
         ran += blocks;
         pages += u32::from(blocks > 0);
     }
@@ -87,7 +87,7 @@ fn packages_of(python: &Path) -> Result<PathBuf> {
 }
 
 /// The run of one page.
-struct Walk<'a> {
+struct PageRun<'a> {
     page: String,
     blocks: Vec<Block>,
     tools: &'a Tools<'a>,
@@ -96,8 +96,8 @@ struct Walk<'a> {
     server: Option<Server>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(page: &Path, tools: &'a Tools<'a>) -> Result<Walk<'a>> {
+impl<'a> PageRun<'a> {
+    fn new(page: &Path, tools: &'a Tools<'a>) -> Result<PageRun<'a>> {
         let text = fs::read_to_string(page).with_context(|| paths::shown(page))?;
         let name = paths::shown(page).replace(['/', '.'], "-");
         // Below the suite's folder, so that JavaScript finds its packages.
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
-        Ok(Walk { page: paths::shown(page), blocks: blocks(&text), tools, folder, server: None })
+        Ok(PageRun { page: paths::shown(page), blocks: blocks(&text), tools, folder, server: None })
     }
 
     fn walk(mut self) -> Result<u32> {

@@ -21,9 +21,9 @@ use storage::{
 /// Commits before the clock starts.
 const WARM_UP: usize = 20;
 /// The fewest commits of a run. On a slow disk it takes longer than the caller asked for, until it has these or
-/// [`PATIENCE`] is over.
+/// [`MAX_DURATION`] is over.
 const LEAST: u64 = 5000;
-const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_DURATION: Duration = Duration::from_secs(30);
 
 struct Deck {
     keyspace: Keyspace,
@@ -60,7 +60,7 @@ pub fn run(data: &Path, writers: usize, seconds: u64) -> Result<()> {
         let enough = || {
             let done = next.load(Ordering::Relaxed);
             let elapsed = began.elapsed();
-            done >= documents || elapsed > PATIENCE || (done >= LEAST && elapsed.as_secs() >= seconds)
+            done >= documents || elapsed > MAX_DURATION || (done >= LEAST && elapsed.as_secs() >= seconds)
         };
         while !enough() {
             std::thread::sleep(Duration::from_millis(20));

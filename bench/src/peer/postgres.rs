@@ -131,18 +131,18 @@ impl Peer for Postgres {
 
 fn statements(table: &str, shape: Shape) -> [(&'static str, String); 10] {
     let middle = shape.middle();
-    let alive = "(expires is null or expires > now())";
+    let living = "(expires is null or expires > now())";
     [
         ("insert", format!("insert into {table} (id, pk, doc) values ($1, $2, $3)")),
         (
-            "mortal",
+            "expiring",
             format!(
                 "insert into {table} (id, pk, doc, expires) \
                  values ($1, $2, $3, now() + interval '{TTL_SECONDS} seconds')"
             ),
         ),
-        ("read", format!("select doc from {table} where id = $1 and {alive}")),
-        ("replace", format!("update {table} set doc = $2 where id = $1 and {alive}")),
+        ("read", format!("select doc from {table} where id = $1 and {living}")),
+        ("replace", format!("update {table} set doc = $2 where id = $1 and {living}")),
         (
             "upsert",
             format!(
@@ -152,19 +152,21 @@ fn statements(table: &str, shape: Shape) -> [(&'static str, String); 10] {
         ),
         (
             "patch",
-            format!("update {table} set doc = jsonb_set(doc, '{{price}}', $2) where id = $1 and {alive}"),
+            format!("update {table} set doc = jsonb_set(doc, '{{price}}', $2) where id = $1 and {living}"),
         ),
-        ("query", format!("select doc from {table} where doc->>'group' = $1 and {alive}")),
-        ("scoped", format!("select doc from {table} where pk = $1 and doc->>'group' = $2 and {alive}")),
+        ("query", format!("select doc from {table} where doc->>'group' = $1 and {living}")),
+        ("scoped", format!("select doc from {table} where pk = $1 and doc->>'group' = $2 and {living}")),
         (
             "top",
             format!(
-                "select doc from {table} where pk = $1 and {alive} order by (doc->>'n')::int desc limit 10"
+                "select doc from {table} where pk = $1 and {living} order by (doc->>'n')::int desc limit 10"
             ),
         ),
         (
             "count",
-            format!("select count(*) from {table} where pk = $1 and (doc->>'n')::int < {middle} and {alive}"),
+            format!(
+                "select count(*) from {table} where pk = $1 and (doc->>'n')::int < {middle} and {living}"
+            ),
         ),
     ]
 }
@@ -191,7 +193,7 @@ impl Connection for PostgresConnection {
     fn run(&mut self, operation: Operation) -> Result<()> {
         match operation {
             Operation::Insert(id) => self.whole("insert", id, 0),
-            Operation::InsertMortal(id) => self.whole("mortal", id, 0),
+            Operation::InsertExpiring(id) => self.whole("expiring", id, 0),
             Operation::Replace(id, version) => self.whole("replace", id, version),
             Operation::Upsert(id, version) => self.whole("upsert", id, version),
             Operation::Read(id) => self.wire.execute("read", &[&id.to_string()]),

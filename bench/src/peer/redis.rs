@@ -28,7 +28,8 @@ impl Redis {
         let process = Process::start(&mut command, folder, port)?;
         let about = About {
             version: first_line(Command::new("redis-server").arg("--version"))?,
-            settings: "appendonly yes, appendfsync always; documents as strings, EX for mortals".to_owned(),
+            settings: "appendonly yes, appendfsync always; documents as strings, EX for expiring ones"
+                .to_owned(),
             durability: "synced to disk (appendfsync always), once for all clients of one turn".to_owned(),
         };
         Ok(Redis { process, port, about })
@@ -139,7 +140,7 @@ impl Connection for RedisConnection {
     fn run(&mut self, operation: Operation) -> Result<()> {
         match operation {
             Operation::Insert(id) => self.set(id, 0, &["NX"]),
-            Operation::InsertMortal(id) => self.set(id, 0, &["NX", "EX", &TTL_SECONDS.to_string()]),
+            Operation::InsertExpiring(id) => self.set(id, 0, &["NX", "EX", &TTL_SECONDS.to_string()]),
             Operation::Replace(id, version) => self.set(id, version, &["XX"]),
             Operation::Upsert(id, version) => self.set(id, version, &[]),
             Operation::Read(id) => {

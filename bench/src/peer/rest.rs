@@ -234,15 +234,15 @@ impl RestConnection {
         status
     }
 
-    fn document(&mut self, id: u64, version: u64, mortal: bool) {
+    fn document(&mut self, id: u64, version: u64, expires: bool) {
         self.body.clear();
         let mut fields = Fields::new(id, version, self.shape);
-        fields.mortal = mortal;
+        fields.expires = expires;
         fields.json(&mut self.body);
     }
 
-    fn insert(&mut self, id: u64, version: u64, mortal: bool, more: &str) -> Result<u16> {
-        self.document(id, version, mortal);
+    fn insert(&mut self, id: u64, version: u64, expires: bool, more: &str) -> Result<u16> {
+        self.document(id, version, expires);
         let headers = format!(
             "x-ms-documentdb-partitionkey: [\"{}\"]\r\ncontent-type: application/json\r\n{more}",
             self.shape.partition(id)
@@ -303,7 +303,7 @@ impl Connection for RestConnection {
         self.last = operation;
         let status = match operation {
             Operation::Insert(id) => self.insert(id, 0, false, "")?,
-            Operation::InsertMortal(id) => self.insert(id, 0, true, "")?,
+            Operation::InsertExpiring(id) => self.insert(id, 0, true, "")?,
             Operation::Upsert(id, version) => {
                 self.insert(id, version, false, "x-ms-documentdb-is-upsert: True\r\n")?
             }
@@ -338,7 +338,7 @@ impl Connection for RestConnection {
             Operation::Tail => self.tail()?,
         };
         let good = match operation {
-            Operation::Insert(_) | Operation::InsertMortal(_) => status == 201,
+            Operation::Insert(_) | Operation::InsertExpiring(_) => status == 201,
             Operation::Upsert(..) => matches!(status, 200 | 201),
             _ => status == 200,
         };

@@ -93,9 +93,9 @@ impl WireConnection {
         })
     }
 
-    fn insert(&self, id: u64, mortal: bool) -> Bson {
+    fn insert(&self, id: u64, expires: bool) -> Bson {
         let mut fields = Fields::new(id, 0, self.shape);
-        fields.mortal = mortal;
+        fields.expires = expires;
         let document = fields.bson(now_ms()).finish();
         Bson::new().text("insert", &self.collection).array("documents", [document])
     }
@@ -114,7 +114,7 @@ impl WireConnection {
     fn command(&self, operation: Operation) -> Bson {
         match operation {
             Operation::Insert(id) => self.insert(id, false),
-            Operation::InsertMortal(id) => self.insert(id, true),
+            Operation::InsertExpiring(id) => self.insert(id, true),
             Operation::Read(id) => {
                 let filter = Bson::new().text("_id", &id.to_string());
                 self.find(filter).int("limit", 1).bool("singleBatch", true)
@@ -190,7 +190,10 @@ impl Connection for WireConnection {
         }
         let changed = matches!(
             operation,
-            Operation::Insert(_) | Operation::InsertMortal(_) | Operation::Replace(..) | Operation::Patch(..)
+            Operation::Insert(_)
+                | Operation::InsertExpiring(_)
+                | Operation::Replace(..)
+                | Operation::Patch(..)
         );
         if changed {
             let count = Value::field(answer, "n")?.and_then(|count| count.number());

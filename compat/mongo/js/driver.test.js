@@ -270,7 +270,7 @@ describe("sessions", () => {
     assert.equal((await collection.findOne()).n, 8);
   });
 
-  test("T16 a document that dies before the commit is a conflict", async () => {
+  test("T16 a document that expires before the commit is a conflict", async () => {
     await collection.createIndex({ at: 1 }, { expireAfterSeconds: 0 });
     const now = await server.now();
     await collection.insertOne({ _id: 1, at: new Date((now + 100) * 1000) });

@@ -44,7 +44,7 @@ describe("TTL", () => {
     assert.equal((await living(sessions)).length, 1);
   });
 
-  test("T13 T27 syncIndexes replaces a changed rule and revives nobody", async () => {
+  test("T13 T27 syncIndexes replaces a changed rule and revives no document", async () => {
     const before = await model("Cache", new Schema({ at: { type: Date, expires: 10 } }));
     const now = await server.now();
     await before.create({ at: new Date(now * 1000) }, { at: new Date((now + 500) * 1000) });

@@ -104,7 +104,7 @@ describe("T9-T13: changes", () => {
     assert.deepEqual(await living(collection), []);
   });
 
-  test("T11 and T13 a changed, dropped and restored default re-dates the living and revives nobody", async () => {
+  test("T11 and T13 a changed, dropped and restored default re-dates the living and revives no document", async () => {
     await setDefault(100);
     const start = await written(() => collection.insertOne({ _id: "dead" }));
     await server.moveTo(start + 50);
@@ -123,7 +123,7 @@ describe("T9-T13: changes", () => {
   });
 });
 
-describe("T15: writes treat the dead as not there", () => {
+describe("T15: writes treat expired documents as not there", () => {
   beforeEach(async () => {
     await server.admin("POST", "purge", { paused: true });
     await setDefault(100);
@@ -174,7 +174,7 @@ describe("T15: writes treat the dead as not there", () => {
     assert.deepEqual([stats.count, stats.storageStats.count], [0, 0]);
   });
 
-  test("T16 what dies between two batches of a cursor is not sent", async () => {
+  test("T16 what expires between two batches of a cursor is not sent", async () => {
     await collection.insertMany([1, 2, 3, 4, 5, 6].map((n) => ({ _id: n, mail: `${n}`, ttl: n > 4 ? 50 : -1 })));
     const cursor = collection.find({}, { batchSize: 2, sort: { _id: 1 } });
     assert.equal((await cursor.next())._id, 1);
@@ -259,7 +259,7 @@ describe("T27: an index on a date", () => {
     assert.deepEqual(await living(collection), [...never.keys(), 100]);
   });
 
-  test("T27 written already dead: inserted, and gone", async () => {
+  test("T27 written already expired: inserted, and gone", async () => {
     await dates(0);
     const { insertedId } = await collection.insertOne({ _id: 1, at: new Date(0) });
     assert.equal(insertedId, 1);
@@ -303,7 +303,7 @@ describe("T27: an index on a date", () => {
     assert.deepEqual(await living(collection), []);
   });
 
-  test("T13 a changed or dropped rule revives nobody; collMod makes a rule of a plain index", async () => {
+  test("T13 a changed or dropped rule revives no document; collMod makes a rule of a plain index", async () => {
     await dates(10);
     const now = await server.now();
     await collection.insertMany([{ _id: 1, at: seconds(now) }, { _id: 2, at: seconds(now + 1000) }]);

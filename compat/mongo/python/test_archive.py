@@ -78,7 +78,7 @@ def loads(line):
     return json_util.loads(line, json_options=json_util.JSONOptions(tz_aware=False))
 
 
-def test_t32_a_dead_document_in_the_way_is_archived_although_it_was_replaced(archiving, tmp_path):
+def test_t32_an_expired_document_in_the_way_is_archived_although_it_was_replaced(archiving, tmp_path):
     with connect(archiving) as client:
         collection = client.db.c
         expire_after(collection, 1000)

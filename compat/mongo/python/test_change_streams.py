@@ -93,7 +93,7 @@ def test_t28_an_expiry_is_a_delete_as_of_its_instant(collection, clock, settle):
         assert news(stream) == events, "also the tokens"
 
 
-def test_t28_nobody_writes_and_the_death_is_told(collection, clock):
+def test_t28_without_writes_the_expiry_is_told(collection, clock):
     expire_after(collection, 10)
     with collection.watch(max_await_time_ms=1) as stream:
         collection.insert_one({"_id": 1})
@@ -103,7 +103,7 @@ def test_t28_nobody_writes_and_the_death_is_told(collection, clock):
         assert told(stream) == []
 
 
-def test_t14_update_lookup_does_not_show_the_dead(collection, clock, settle):
+def test_t14_update_lookup_does_not_show_expired_documents(collection, clock, settle):
     expire_after(collection, -1)
     with collection.watch(full_document="updateLookup", max_await_time_ms=1) as stream:
         collection.insert_many([{"_id": 1, "ttl": 10}, {"_id": 2, "ttl": -1}])

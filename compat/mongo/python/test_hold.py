@@ -116,7 +116,7 @@ def test_t31_a_transaction_that_writes_a_held_document_is_refused(client, collec
     assert ids(collection) == [1, 2]
 
 
-def test_t31_a_dead_document_cannot_be_held(collection, holds, clock, settle):
+def test_t31_an_expired_document_cannot_be_held(collection, holds, clock, settle):
     expire_after(collection, 10)
     collection.insert_one({"_id": 1})
     clock.advance(10)
@@ -125,7 +125,7 @@ def test_t31_a_dead_document_cannot_be_held(collection, holds, clock, settle):
     holds.lift(1, expected=404)
 
 
-def test_t31_in_a_held_collection_nothing_dies_or_is_changed(collection, holds, clock, instant, settle):
+def test_t31_in_a_held_collection_nothing_expires_or_is_changed(collection, holds, clock, instant, settle):
     expire_after(collection, 0, key="at")
     collection.insert_many([{"_id": "dead", "at": instant(5)}, {"_id": "x", "at": instant(50)}])
     clock.advance(10)

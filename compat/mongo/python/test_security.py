@@ -26,7 +26,7 @@ def sessions(client):
     return client.admin.command("serverStatus")["logicalSessionRecordCache"]["activeSessionsCount"]
 
 
-def test_a_stranger_gets_no_session(guarded, owner):
+def test_an_unauthenticated_client_gets_no_session(guarded, owner):
     before = sessions(owner)
     with connect(guarded) as stranger:
         opened = [stranger.start_session() for _ in range(100)]

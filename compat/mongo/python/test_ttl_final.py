@@ -83,7 +83,7 @@ def test_t13_a_changed_rule_revives_nothing(collection, clock, settle, change):
     assert ids(collection) == ["date", "living", "undated"]
 
 
-def test_t13_each_rule_keeps_its_own_dead(collection, clock, settle):
+def test_t13_each_rule_keeps_its_own_expired_documents(collection, clock, settle):
     fill(collection, clock.now())
     clock.advance(101)
     raise_default(collection)

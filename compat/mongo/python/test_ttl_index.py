@@ -122,7 +122,7 @@ def test_t27_dotted_paths_and_descending(collection, clock, instant, settle):
     assert ids(collection) == [3]
 
 
-def test_t27_written_dead_is_inserted_and_gone(collection, instant, settle):
+def test_t27_a_document_written_expired_is_inserted_and_gone(collection, instant, settle):
     expire_after(collection, 10, "at")
     assert collection.insert_one({"_id": 1, "at": instant(-20)}).inserted_id == 1
     collection.insert_one({"_id": 2, "at": datetime.datetime(1900, 1, 1)})

@@ -20,7 +20,7 @@ def conflicted(error):
 
 
 @pytest.mark.parametrize("write", ["update", "replace", "delete", "find and modify"])
-def test_t16_a_document_that_dies_before_the_commit_conflicts(mortal, client, clock, write):
+def test_t16_a_document_that_expires_before_the_commit_conflicts(mortal, client, clock, write):
     with client.start_session() as session:
         session.start_transaction()
         if write == "update":
@@ -82,7 +82,7 @@ def test_two_transactions_on_one_document_conflict(mortal, client):
     assert mortal.find_one({"_id": 2})["n"] == 1
 
 
-def test_t15_a_transaction_inserts_over_the_dead(mortal, client, clock, settle):
+def test_t15_a_transaction_inserts_over_an_expired_document(mortal, client, clock, settle):
     clock.advance(101)
     settle()
     with client.start_session() as session, session.start_transaction():

@@ -19,7 +19,7 @@ def stored(collection):
 
 
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
-def test_an_option_that_nobody_knows_is_refused(stored, database, statement):
+def test_an_unknown_option_is_refused(stored, database, statement):
     assert "mistake" in refused(40415, database.command, {**statement, "mistake": 1})
     assert list(stored.find()) == [{"_id": 1, "a": 1}]
 

@@ -85,8 +85,8 @@ async fn t28_all_versions_and_deletes_with_an_expiry_as_of_its_instant() {
         let all = ChangeFeedMode::AllVersionsAndDeletes;
         let (nothing, token) = read(&container, all, ChangeFeedStartFrom::Now, None).await.expect("a feed");
         assert!(nothing.is_empty());
-        let dying = json!({"id": "a", "pk": "p", "ttl": 50});
-        container.create_item("p", "a", dying, None).await.expect("created");
+        let expiring = json!({"id": "a", "pk": "p", "ttl": 50});
+        container.create_item("p", "a", expiring, None).await.expect("created");
         container.create_item("p", "b", json!({"id": "b", "pk": "p"}), None).await.expect("created");
         container
             .replace_item("p", "b", json!({"id": "b", "pk": "p", "n": 1}), None)
@@ -94,7 +94,7 @@ async fn t28_all_versions_and_deletes_with_an_expiry_as_of_its_instant() {
             .expect("replaced");
         container.delete_item("p", "b", None).await.expect("deleted");
         server.advance(70);
-        container.create_item("p", "a", json!({"id": "a", "pk": "p"}), None).await.expect("created anew");
+        container.create_item("p", "a", json!({"id": "a", "pk": "p"}), None).await.expect("created again");
         let (events, token) =
             read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await.expect("a feed");
         let told: Vec<_> = events.iter().map(short).collect();

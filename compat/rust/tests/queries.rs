@@ -257,7 +257,7 @@ async fn a_resumed_order_survives_deletes_of_its_own_place() {
 }
 
 #[tokio::test]
-async fn a_bad_query_is_refused_whoever_plans_it() {
+async fn a_bad_query_is_refused_by_both_planners() {
     let server = Server::start();
     let container = shop(&server).await;
     for mode in [QueryPlanMode::LocalPreferred, QueryPlanMode::GatewayOnly] {

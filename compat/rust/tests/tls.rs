@@ -22,7 +22,7 @@ fn client(server: &Server, host: &str, roots: &str) -> Output {
 }
 
 #[test]
-fn whoever_trusts_our_root_connects_and_nobody_else_does() {
+fn a_client_that_trusts_our_root_connects_and_no_other_does() {
     let (ours, theirs) = (Server::start(), Server::start());
     let good = client(&ours, "localhost", &ours.root_certificate());
     assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stderr));

@@ -189,10 +189,10 @@ async fn t11_to_t13_changes_of_the_default_re_date_at_once_and_revive_nothing() 
     let client = server.client().await;
     let database = database(&client, "changes").await;
     let container = container(&database, "c", TimeToLive::Seconds(100)).await;
-    let dead = create(&container, "dead", None).await;
-    server.move_to(dead + 50);
+    let expired = create(&container, "expired", None).await;
+    server.move_to(expired + 50);
     let young = create(&container, "young", None).await;
-    server.move_to(dead + 100);
+    server.move_to(expired + 100);
     for default in [
         TimeToLive::Seconds(10_000),
         TimeToLive::Forever,
@@ -200,7 +200,7 @@ async fn t11_to_t13_changes_of_the_default_re_date_at_once_and_revive_nothing() 
         TimeToLive::Seconds(1_000_000),
     ] {
         set_default(&container, "c", default).await;
-        assert!(!alive(&container, "dead").await);
+        assert!(!alive(&container, "expired").await);
         assert!(alive(&container, "young").await);
     }
     server.move_to(young + 500);
@@ -216,10 +216,10 @@ async fn t11_to_t13_changes_of_the_default_re_date_at_once_and_revive_nothing() 
 }
 
 #[tokio::test]
-async fn t15_writes_treat_the_dead_as_not_there() {
+async fn t15_writes_treat_expired_items_as_not_there() {
     let server = Server::start();
     let client = server.client().await;
-    let database = database(&client, "dead").await;
+    let database = database(&client, "expired").await;
     let container = container(&database, "c", TimeToLive::Seconds(100)).await;
     server.pause_purge();
     let ts = create(&container, "x", None).await;
@@ -252,7 +252,7 @@ async fn t15_writes_treat_the_dead_as_not_there() {
 }
 
 #[tokio::test]
-async fn t15_unique_values_of_the_dead_are_free_at_once() {
+async fn t15_unique_values_of_expired_items_are_free_at_once() {
     let server = Server::start();
     let client = server.client().await;
     let database = database(&client, "unique").await;
@@ -271,7 +271,7 @@ async fn t15_unique_values_of_the_dead_are_free_at_once() {
 }
 
 #[tokio::test]
-async fn t16_a_page_fetched_after_a_deadline_does_not_bring_the_dead() {
+async fn t16_a_page_fetched_after_a_deadline_does_not_bring_expired_items() {
     let server = Server::start();
     let client = server.client().await;
     let database = database(&client, "pages").await;

@@ -95,9 +95,10 @@ pub struct Engine {
     changes: Mutex<()>,
     alarm: Arc<types::alarm::Alarm>,
     purge: maintenance::purge::PurgeState,
-    index_turn: maintenance::index_build::IndexTurn,
-    /// The collection whose indexes were worked on last.
-    collection_turn: Mutex<Option<PartitionId>>,
+    /// The turns of index builds of containers.
+    index_turn: catalog::turn::Turn,
+    /// The turns of index builds of collections.
+    collection_turn: catalog::turn::Turn,
     claims: Arc<collection::Claims>,
     news: evidence::archive::PurgeNewsQueue,
     options: Options,
@@ -143,8 +144,8 @@ impl Engine {
             changes: Mutex::new(()),
             alarm: Arc::default(),
             purge: maintenance::purge::PurgeState::default(),
-            index_turn: maintenance::index_build::IndexTurn::default(),
-            collection_turn: Mutex::default(),
+            index_turn: catalog::turn::Turn::default(),
+            collection_turn: catalog::turn::Turn::default(),
             claims: Arc::default(),
             news: evidence::archive::PurgeNewsQueue::default(),
             options,

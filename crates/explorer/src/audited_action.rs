@@ -4,7 +4,7 @@ use account::Keyring;
 use document::{Object, Value};
 
 use crate::fields::Fields;
-use crate::routes::{Audit, Found};
+use crate::routes::{Audit, RouteLookup};
 use crate::session::Session;
 
 /// A sign-in, a change of anything but documents, or a refused form. It is determined before it is performed; the status
@@ -31,14 +31,14 @@ impl AuditedAction {
 
     /// Returns the action of a form, and who sends it.
     pub(crate) fn of(
-        found: &Found,
+        found: &RouteLookup,
         segments: &[String],
         form: &Fields,
         session: Option<&Session>,
     ) -> AuditedAction {
         let (name, settings) = match found {
-            Found::Route(route) => (route.name(), settings(route.audit, form)),
-            Found::WrongMethod | Found::Nothing => ("unknown".to_owned(), Object::new()),
+            RouteLookup::Route(route) => (route.name(), settings(route.audit, form)),
+            RouteLookup::WrongMethod | RouteLookup::Nothing => ("unknown".to_owned(), Object::new()),
         };
         let which = form.text("do").or_else(|| form.text("regenerate"));
         let target = target(segments, form);

@@ -37,7 +37,7 @@ pub use backends::{Backends, OpenConnections, OpenConnectionsCount, Reply, Share
 
 use crate::fields::Fields;
 pub use crate::routes::Weight;
-use crate::routes::{Audit, Effect, Found, Route};
+use crate::routes::{Audit, Effect, Route, RouteLookup};
 use crate::session::{Session, Sessions};
 use crate::visit::answer::{Answer, Fault};
 use crate::visit::{Visit, answer, guard, layout};
@@ -86,7 +86,7 @@ impl Explorer {
         self.sessions.find(&head.headers, &self.backends.keys)?;
         let below = head.uri.path().strip_prefix(PREFIX)?.strip_prefix('/')?;
         let segments: Vec<String> = below.split('/').map(fields::decode_segment).collect();
-        let Found::Route(route) = routes::find(&head.method, &segments) else { return None };
+        let RouteLookup::Route(route) = routes::find(&head.method, &segments) else { return None };
         match segments.get(1).map(String::as_str) {
             Some("mongodb") => Some(Weight::Brief),
             _ => Some(route.weight),
@@ -150,9 +150,9 @@ impl Explorer {
             return unauthenticated_answer(head);
         };
         let found = match found {
-            Found::Route(route) => route,
-            Found::WrongMethod => return Fault::wrong_method().shown_to(None, &self.backends).await,
-            Found::Nothing => {
+            RouteLookup::Route(route) => route,
+            RouteLookup::WrongMethod => return Fault::wrong_method().shown_to(None, &self.backends).await,
+            RouteLookup::Nothing => {
                 return Fault::not_found("This page").shown_to(Some(&session), &self.backends).await;
             }
         };

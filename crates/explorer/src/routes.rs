@@ -153,7 +153,7 @@ impl Route {
 }
 
 /// The route of a path.
-pub(crate) enum Found {
+pub(crate) enum RouteLookup {
     Route(&'static Route),
     /// The page exists, but does not accept the method.
     WrongMethod,
@@ -161,7 +161,7 @@ pub(crate) enum Found {
 }
 
 /// Finds the handler of a path.
-pub(crate) fn find(method: &Method, segments: &[String]) -> Found {
+pub(crate) fn find(method: &Method, segments: &[String]) -> RouteLookup {
     let method = if *method == Method::HEAD { &Method::GET } else { method };
     let matching = |route: &&Route| {
         let pattern: Vec<&str> = route.path.split('/').collect();
@@ -170,7 +170,7 @@ pub(crate) fn find(method: &Method, segments: &[String]) -> Found {
     };
     let mut candidates = TABLE.iter().filter(matching).peekable();
     if candidates.peek().is_none() {
-        return Found::Nothing;
+        return RouteLookup::Nothing;
     }
-    candidates.find(|route| route.method == *method).map_or(Found::WrongMethod, Found::Route)
+    candidates.find(|route| route.method == *method).map_or(RouteLookup::WrongMethod, RouteLookup::Route)
 }

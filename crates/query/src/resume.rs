@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_the_container_defines_anew_means_something_else() {
+    fn a_name_that_the_container_redefines_means_something_else() {
         let parsed = |computed: &[(&str, &str)]| {
             let computed =
                 computed.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();

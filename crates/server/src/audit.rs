@@ -322,7 +322,7 @@ mod tests {
         let told = line(Time::from_millis(1_700_000_000_123), &event("CreateUser", AuditOutcome::Success), 0);
         let expected = r#"{"time":"2023-11-14T22:13:20.123Z","api":"nosql","action":"CreateUser","who":"primary key 01234567","from":"127.0.0.1:5000","target":"/dbs/a\n\"b","details":{"defaultTtl":60},"outcome":"success","status":200}"#;
         assert_eq!(told, format!("{expected}\n"));
-        let nobody = AuditEvent {
+        let anonymous = AuditEvent {
             who: None,
             from: None,
             target: None,
@@ -330,9 +330,9 @@ mod tests {
             status: None,
             ..event("x", AuditOutcome::Denied)
         };
-        let denied = line(Time::from_millis(0), &nobody, 7);
+        let denied = line(Time::from_millis(0), &anonymous, 7);
         assert!(denied.ends_with("\"outcome\":\"denied\",\"leftOut\":7}\n"), "{denied}");
-        let long = AuditEvent { target: Some("é".repeat(5000)), ..nobody };
+        let long = AuditEvent { target: Some("é".repeat(5000)), ..anonymous };
         assert!(line(Time::from_millis(0), &long, 0).len() < 2 * TEXT_BYTES_MAX);
     }
 

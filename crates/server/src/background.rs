@@ -45,13 +45,13 @@ const PROMISE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs the loops until dropped. `share` is the part of the writer's time that an old backlog may use.
 pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>, share: f64) {
-    let bell = Arc::new(Notify::new());
-    let ringer = Arc::clone(&bell);
+    let wakeup = Arc::new(Notify::new());
+    let ringer = Arc::clone(&wakeup);
     engine.on_purge_due(move || ringer.notify_one());
     let stepped = Notify::new();
     let log = ClockLog::new(clock);
     tokio::join!(
-        remove(&engine, &bell, &stepped, &log, share),
+        remove(&engine, &wakeup, &stepped, &log, share),
         keep_promises(&engine, &stepped),
         log.watch(&engine)
     );
@@ -67,7 +67,7 @@ enum Next {
 }
 
 /// Runs the steps of the purge.
-async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &ClockLog, share: f64) {
+async fn remove(engine: &Arc<Engine>, wakeup: &Notify, stepped: &Notify, log: &ClockLog, share: f64) {
     let mut observer = Observer::new(Arc::clone(engine), share);
     let mut slice = observer.next(ConcurrentUse::Present).await;
     // When the current step was due. Sleeps last up to a millisecond longer than requested; the next one is shortened
@@ -94,7 +94,7 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &Clo
             }
             Next::Sleep(pause) => {
                 observer.rest(pause);
-                let _ = timeout(pause, bell.notified()).await;
+                let _ = timeout(pause, wakeup.notified()).await;
                 due = Instant::now();
                 // Whether there were requests meanwhile is unknown.
                 ConcurrentUse::Present
@@ -250,7 +250,7 @@ async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     }
     for container in &report.missed {
         tracing::error!(
-            "retention promise missed: '{container}' has items that are dead for longer than its maxPurgeDelay, and \
+            "retention promise missed: '{container}' has items that expired longer ago than its maxPurgeDelay, and \
              their bytes are still in the data directory"
         );
     }

@@ -45,8 +45,8 @@ impl ClockLog {
         let lines = self.logged.lock().news(status, self.clock.boot_time());
         for line in lines {
             match line {
-                Line::Error(text) => tracing::error!("{text}"),
-                Line::Warning(text) => tracing::warn!("{text}"),
+                LogLine::Error(text) => tracing::error!("{text}"),
+                LogLine::Warning(text) => tracing::warn!("{text}"),
             }
         }
     }
@@ -78,7 +78,7 @@ impl ClockLog {
 
 /// A line of the log.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+enum LogLine {
     Error(String),
     Warning(String),
 }
@@ -104,14 +104,14 @@ struct Logged {
 }
 
 impl Logged {
-    fn news(&mut self, status: &ClockStatus, at: Duration) -> Vec<Line> {
+    fn news(&mut self, status: &ClockStatus, at: Duration) -> Vec<LogLine> {
         let mut lines = Vec::new();
         match status.suspicion() {
-            Some(reason) if !self.suspect => lines.push(Line::Error(format!(
+            Some(reason) if !self.suspect => lines.push(LogLine::Error(format!(
                 "clock suspect: {reason}; nothing is purged until an operator accepts the system clock's time (bolide clock \
                  accept) or rejects it (bolide clock reject)"
             ))),
-            None if self.suspect => lines.push(Line::Warning("the clock is trusted again".to_owned())),
+            None if self.suspect => lines.push(LogLine::Warning("the clock is trusted again".to_owned())),
             Some(_) | None => {}
         }
         self.suspect = status.suspect.is_some();
@@ -120,7 +120,7 @@ impl Logged {
         lines
     }
 
-    fn offset_news(&mut self, status: &ClockStatus, at: Duration) -> Option<Line> {
+    fn offset_news(&mut self, status: &ClockStatus, at: Duration) -> Option<LogLine> {
         let offset = status.offset();
         let side = if offset.ahead_ms() > 0 { Side::Ahead } else { Side::Behind };
         // A suspicion has its own line, which includes the distance.
@@ -133,11 +133,11 @@ impl Logged {
                 return None;
             }
             (*last, self.offset) = (Some(at), Some(side));
-            return Some(Line::Warning(format!("the store's time is {offset}")));
+            return Some(LogLine::Warning(format!("the store's time is {offset}")));
         }
         if self.offset.is_some() && offset.ahead_ms().unsigned_abs() < HEALED_MS {
             self.offset = None;
-            return Some(Line::Warning("the store's time agrees with the system clock again".to_owned()));
+            return Some(LogLine::Warning("the store's time agrees with the system clock again".to_owned()));
         }
         None
     }
@@ -163,8 +163,8 @@ mod tests {
 
     const NOW: Time = Time::from_seconds(1_700_000_000);
 
-    fn warned(text: &str) -> Vec<Line> {
-        vec![Line::Warning(text.to_owned())]
+    fn warned(text: &str) -> Vec<LogLine> {
+        vec![LogLine::Warning(text.to_owned())]
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
             Suspicion { leap: Leap::Running, wall: Time::ZERO, ahead_ms: 7_200_000, accepted: NOW };
         let suspect = ClockStatus { suspect: Some(suspicion), ..ClockStatus::trusted_at(NOW, -7_200_000) };
         let lines = logged.news(&suspect, Duration::ZERO);
-        let [Line::Error(text)] = lines.as_slice() else { panic!("{lines:?}") };
+        let [LogLine::Error(text)] = lines.as_slice() else { panic!("{lines:?}") };
         let expected = "clock suspect: while the server ran, the system clock leapt 2 h ahead; ";
         assert!(text.starts_with(expected) && text.contains("(bolide clock accept)"), "{text}");
         assert_eq!(logged.news(&suspect, PAUSE), []);

@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mongodb_api_asks_for_a_password_unless_everybody_knows_it() {
+    fn the_mongodb_api_asks_for_a_password_unless_the_key_is_public() {
         let mongo = |pairs: &[(&'static str, &str)]| config(pairs).unwrap().mongo.unwrap();
         let local = mongo(&[]);
         assert_eq!(local.listen.to_string(), "127.0.0.1:10255");

@@ -69,14 +69,14 @@ pub(crate) enum Readers {
     /// The user that runs the server.
     Owner,
     /// All users of the machine.
-    Everybody,
+    All,
 }
 
 /// Replaces or creates a file; it is on disk on return.
 pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let mode = match readers {
         Readers::Owner => OWNERS_FILE,
-        Readers::Everybody => 0o644,
+        Readers::All => 0o644,
     };
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(".new");
@@ -145,7 +145,7 @@ mod tests {
         fs::write(folder.path().join("secret.new"), "left behind").unwrap();
         replace(&path, b"one", Readers::Owner).unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode()), (b"one".to_vec(), 0o600));
-        replace(&path, b"two", Readers::Everybody).unwrap();
+        replace(&path, b"two", Readers::All).unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode() & 0o077 | 0o600), (b"two".to_vec(), mode()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else stays");
         assert!(replace(&folder.path().join("none/x"), b"", Readers::Owner).is_err());

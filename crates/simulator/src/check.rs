@@ -81,12 +81,12 @@ fn compare_settings(container: &Container, visible: &[&Item], seen: &SeenSetting
     held.sort();
     let feed = container.feed.as_ref().map(|feed| feed.minutes);
     let evidence = container.evidence.keys().copied().collect();
-    let TtlModes { base, absolute, sliding, .. } = container.countings;
+    let TtlModes { base, absolute, sliding, .. } = container.ttl_modes;
     let expected = SeenSettings {
         hold: container.hold,
         feed,
         guard: container.guard,
-        countings: (base, absolute, sliding),
+        ttl_modes: (base, absolute, sliding),
         evidence,
         held,
     };
@@ -243,10 +243,10 @@ const KINDS: [&str; 16] = [
 /// Compares a drained store, entry kind by entry kind.
 pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
     let expected = expected_raw(model);
-    let countings =
+    let ttl_modes =
         model.containers.values().any(|container| container.counted > CountdownOrigin::FromWrites);
     for kind in KINDS {
-        if countings && ["queue", "bucket"].contains(&kind) {
+        if ttl_modes && ["queue", "bucket"].contains(&kind) {
             // Which queues there are besides is the engine's choice.
             continue;
         }

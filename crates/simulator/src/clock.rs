@@ -255,7 +255,7 @@ impl Clock {
         }
         check(trusted >= self.trusted(), "trusted time fell over a crash", &seen)?;
         check(trusted <= now, "trusted time is ahead of time", &seen)?;
-        check(seen.suspect || trusted == now, "a clock that nobody suspects is trusted", &seen)?;
+        check(seen.suspect || trusted == now, "a clock that is not suspect is trusted", &seen)?;
         check(seen.suspect || now >= wall, "a believable wall clock is followed", &seen)?;
         self.tenths = now * 10;
         self.gap = now - trusted;

@@ -130,7 +130,7 @@ situations! {
     /// A container with live items was held.
     ContainerHeld,
     /// A container was held while expired items of before lay in the store.
-    HoldOverUnpurgedDead,
+    HoldOverUnpurgedItems,
     /// One was created in a held container whose predecessor, expired before the hold, may still have lain there.
     RecreateUnderHold,
     /// `defaultTtl` was changed while something was held.

@@ -26,7 +26,7 @@ pub(crate) struct EvidenceCheck<'a, C: ExpectedExpiry> {
     /// The name of the source.
     pub(crate) place: String,
     /// The expiries that may have an entry.
-    pub(crate) died: Vec<&'a C>,
+    pub(crate) expired: Vec<&'a C>,
     /// The expiries that must have an entry once their bytes are gone.
     pub(crate) owed: Vec<&'a C>,
     /// The entries.
@@ -37,12 +37,12 @@ impl<C: ExpectedExpiry> EvidenceCheck<'_, C> {
     /// Checks that every entry is of an expiry that happened, with its time and cause where it is required.
     pub(crate) fn check_truth(&self) -> Result<(), String> {
         for entry in self.told {
-            let about = self.died.iter().filter(|death| death.is_about(entry));
+            let about = self.expired.iter().filter(|expiry| expiry.is_about(entry));
             let expiries: Vec<&C> = about.copied().collect();
-            let is_owed = |death: &C| self.owed.iter().any(|owed| std::ptr::eq(*owed, death));
-            let is_true = |death: &&C| !is_owed(death) || death.is_exact(entry);
+            let is_owed = |expiry: &C| self.owed.iter().any(|owed| std::ptr::eq(*owed, expiry));
+            let is_true = |expiry: &&C| !is_owed(expiry) || expiry.is_exact(entry);
             if !expiries.iter().any(is_true) {
-                return Err(format!("T32: {}: told is {entry:?}, died has {expiries:?}", self.place));
+                return Err(format!("T32: {}: recorded is {entry:?}, expired are {expiries:?}", self.place));
             }
         }
         Ok(())
@@ -53,14 +53,14 @@ impl<C: ExpectedExpiry> EvidenceCheck<'_, C> {
     pub(crate) fn check_complete(&self, left: u64) -> Result<bool, String> {
         let mut open: Vec<&C::EvidenceEntry> = self.told.iter().collect();
         let (mut found, mut missing) = (false, Vec::new());
-        for death in &self.owed {
-            let fits = |entry: &&C::EvidenceEntry| death.is_about(entry) && death.is_exact(entry);
+        for expiry in &self.owed {
+            let fits = |entry: &&C::EvidenceEntry| expiry.is_about(entry) && expiry.is_exact(entry);
             match open.iter().position(fits) {
                 Some(at) => {
                     open.remove(at);
                     found = true;
                 }
-                None => missing.push(death),
+                None => missing.push(expiry),
             }
         }
         if missing.len() as u64 > left {
@@ -76,7 +76,7 @@ impl<C: ExpectedExpiry> EvidenceCheck<'_, C> {
         for entry in self.told {
             let count = counts.entry(C::subject(entry)).or_default();
             *count += 1;
-            if *count > self.died.iter().filter(|death| death.is_about(entry)).count() {
+            if *count > self.expired.iter().filter(|expiry| expiry.is_about(entry)).count() {
                 return Err(format!("{} tells too often of {entry:?}", self.place));
             }
         }

@@ -36,14 +36,14 @@ impl Takeover {
         let (Change::Create(body) | Change::Upsert(body, _) | Change::Replace(_, body, _)) = change else {
             return Takeover::default();
         };
-        let dead = model.expired(container);
+        let expired = model.expired(container);
         let same_id = |item: &&Item| item.body.key == body.key && item.body.id == body.id;
         let same_value = |item: &&Item| {
             item.body.key == body.key && item.body.id != body.id && item.body.unique == body.unique
         };
         let inside = model.containers.get(container);
         let (unique, held) = inside.map_or((false, false), |container| (container.unique, container.hold));
-        Takeover { id: dead.iter().any(same_id), unique: unique && dead.iter().any(same_value), held }
+        Takeover { id: expired.iter().any(same_id), unique: unique && expired.iter().any(same_value), held }
     }
 }
 
@@ -69,8 +69,12 @@ impl Situation {
         self.takeover = Takeover::by(model, container, change);
         if let Some(Name::Number(number)) = name_of(change) {
             let named = |item: &&Item| item.stamp.as_ref().is_some_and(|stamp| stamp.number == *number);
-            let dead = inside.items.iter().find(named).is_some_and(|item| model.dead.contains(&item.version));
-            self.coverage.reach_if(dead, CoveragePoint::NumberOfAnExpiredItem);
+            let expired = inside
+                .items
+                .iter()
+                .find(named)
+                .is_some_and(|item| model.expired_versions.contains(&item.version));
+            self.coverage.reach_if(expired, CoveragePoint::NumberOfAnExpiredItem);
         }
         let id = change.id();
         let same = |item: &&Item| item.body.key == key && Some(item.body.id.as_str()) == id;
@@ -96,25 +100,25 @@ impl Situation {
         let same = |item: &&&Item| item.body.key == key && change.id() == Some(&item.body.id);
         let visible = model.visible(container);
         let target = visible.iter().find(same);
-        let mortal = target.is_some_and(|item| inside.deadline(item).is_some());
+        let expiring = target.is_some_and(|item| inside.deadline(item).is_some());
         let writes = !matches!(change, Change::Read(..) | Change::Delete(..));
         self.coverage
-            .reach_if(mortal && writes && countdown == Countdown::Keep, CoveragePoint::CountdownKept);
+            .reach_if(expiring && writes && countdown == Countdown::Keep, CoveragePoint::CountdownKept);
         let slides = target.is_some_and(|item| item.slides && item.counts_from < model.now);
         self.coverage.reach_if(
-            mortal && !writes && slides && inside.countings.sliding,
+            expiring && !writes && slides && inside.ttl_modes.sliding,
             CoveragePoint::CountdownRestarted,
         );
         let based = target.is_some_and(|item| item.counts_from != item.ts);
-        self.coverage.reach_if(mortal && based, CoveragePoint::CountedFromElsewhere);
+        self.coverage.reach_if(expiring && based, CoveragePoint::CountedFromElsewhere);
         let named = target.is_some_and(|item| item.expires_at.is_some());
-        self.coverage.reach_if(mortal && named, CoveragePoint::ExpiryNamed);
+        self.coverage.reach_if(expiring && named, CoveragePoint::ExpiryNamed);
     }
 
     /// Records that the clock has moved and a prepared write is about to run.
     pub(crate) fn late(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
-        let dead = model.expired(container);
-        let about = dead.iter().any(|item| item.body.key == key && change.id() == Some(&item.body.id));
+        let expired = model.expired(container);
+        let about = expired.iter().any(|item| item.body.key == key && change.id() == Some(&item.body.id));
         self.coverage
             .reach_if(about && !matches!(change, Change::Read(..)), CoveragePoint::WriteBegunBeforeRunAfter);
     }
@@ -151,30 +155,31 @@ impl Situation {
             let count = if self.toggles.0 == model.now { self.toggles.1 + 1 } else { 1 };
             self.toggles = (model.now, count);
             self.coverage.reach_if(count >= 3, CoveragePoint::PolicyToggledWithinASecond);
-            let dead = !model.expired(container).is_empty() && self.backlog > 0;
-            self.coverage.reach_if(dead, CoveragePoint::PolicyChangedOverUnpurged);
+            let expired = !model.expired(container).is_empty() && self.backlog > 0;
+            self.coverage.reach_if(expired, CoveragePoint::PolicyChangedOverUnpurged);
             let held = model.visible(container).iter().any(|item| inside.hold || item.held);
             self.coverage.reach_if(held, CoveragePoint::PolicyChangedUnderHold);
         }
     }
 
     /// Records that an owner is about to change a setting.
-    pub(crate) fn wish(&mut self, model: &Model, container: &str, wish: SettingChange) {
+    pub(crate) fn change_setting(&mut self, model: &Model, container: &str, change: SettingChange) {
         let Some(inside) = model.containers.get(container) else { return };
-        self.nothing_to_purge &= !matches!(wish, SettingChange::Feed(Some(_)));
-        let dead = !model.expired(container).is_empty() && self.backlog > 0;
+        self.nothing_to_purge &= !matches!(change, SettingChange::Feed(Some(_)));
+        let expired = !model.expired(container).is_empty() && self.backlog > 0;
         let coverage = &mut self.coverage;
         coverage.reach_if(
-            wish == SettingChange::Hold(true) && !model.visible(container).is_empty(),
+            change == SettingChange::Hold(true) && !model.visible(container).is_empty(),
             CoveragePoint::ContainerHeld,
         );
-        coverage.reach_if(wish == SettingChange::Hold(true) && dead, CoveragePoint::HoldOverUnpurgedDead);
+        coverage
+            .reach_if(change == SettingChange::Hold(true) && expired, CoveragePoint::HoldOverUnpurgedItems);
         coverage.reach_if(
-            wish == SettingChange::Feed(None) && inside.feed.is_some(),
+            change == SettingChange::Feed(None) && inside.feed.is_some(),
             CoveragePoint::FeedTurnedOff,
         );
         coverage.reach_if(
-            matches!(wish, SettingChange::Feed(Some(_))) && dead,
+            matches!(change, SettingChange::Feed(Some(_))) && expired,
             CoveragePoint::FeedTurnedOnOverUnpurged,
         );
     }
@@ -232,7 +237,7 @@ impl Situation {
         self.steps += 1;
         self.backlog = backlog;
         self.half_purged &= backlog > 0;
-        self.nothing_to_purge &= model.dead.is_empty();
+        self.nothing_to_purge &= model.expired_versions.is_empty();
         for (name, container) in &model.containers {
             let outlives = |item: &&Item| {
                 let written = deadline(container.default_ttl, item.body.ttl, item.ts);

@@ -38,7 +38,7 @@ const ALL_LIVE: u32 = REPLACED + 10;
 /// Odd items expire after this time, even ones practically never.
 const SHORT_TTL: u32 = 100;
 const LONG_TTL: u32 = 1_000_000;
-const HALF_DEAD: u32 = WRITTEN + 10_000;
+const HALF_EXPIRED: u32 = WRITTEN + 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
@@ -55,7 +55,7 @@ const ROWS: [&str; 8] = [
     "replace 1 of 10, CPU us",
     "count, all live, us/entry",
     "count, all live, bounds passed",
-    "count, half dead, us/entry",
+    "count, half expired, us/entry",
     "insert+replace, wall us/doc",
     "tables on disk, MB",
 ];
@@ -116,7 +116,7 @@ fn measure(path: &Path, entry: Entry) -> Result<[f64; ROWS.len()], Error> {
     let store = open(path)?;
     let live = best_count(&store, entry, ALL_LIVE, false, COUNTED)?;
     let passed = best_count(&store, entry, ALL_LIVE, true, COUNTED)?;
-    let half = best_count(&store, entry, HALF_DEAD, false, COUNTED / 2)?;
+    let half = best_count(&store, entry, HALF_EXPIRED, false, COUNTED / 2)?;
     store.close()?;
     let megabytes = table_bytes(&path.join("keyspaces")) as f64 / 1e6;
     let each = |total: f64, count: u64| total * 1e6 / count as f64;
@@ -203,17 +203,17 @@ fn count(store: &dyn Store, entry: Entry, time: u32, passed: bool, expected: u64
         let (key, value) = found?;
         looked += 1;
         let settled = match entry {
-            Entry::Exact => Some(alive(&value[8..], time)),
-            Entry::Bound => (!passed && alive(&value, time)).then_some(true),
+            Entry::Exact => Some(is_living(&value[8..], time)),
+            Entry::Bound => (!passed && is_living(&value, time)).then_some(true),
             Entry::None => None,
         };
-        let alive = if let Some(alive) = settled {
-            alive
+        let is_living = if let Some(is_living) = settled {
+            is_living
         } else {
             let key = [&key[..4], &key[key.len() - 8..]].concat();
-            alive(&snapshot.get(Keyspace::Item, &key)?.expect("the item is there")[8..16], time)
+            is_living(&snapshot.get(Keyspace::Item, &key)?.expect("the item is there")[8..16], time)
         };
-        living += u64::from(alive);
+        living += u64::from(is_living);
     }
     let micros = begin.elapsed().as_secs_f64() * 1e6 / looked as f64;
     let off = living.abs_diff(expected) as f64 / expected as f64;
@@ -241,7 +241,7 @@ fn header(sequence: u64, time: u32, item: u64) -> [u8; 16] {
     header
 }
 
-fn alive(time_and_ttl: &[u8], now: u32) -> bool {
+fn is_living(time_and_ttl: &[u8], now: u32) -> bool {
     let number = |at: usize| u32::from_be_bytes(time_and_ttl[at..at + 4].try_into().expect("four bytes"));
     number(0) + number(4) > now
 }

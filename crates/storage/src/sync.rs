@@ -26,7 +26,7 @@ mod modelled {
     pub(crate) use shuttle::thread::JoinHandle;
     use std::ops::{Deref, DerefMut};
 
-    const UNBROKEN: &str = "no thread of a model dies with a lock";
+    const UNBROKEN: &str = "no thread of a model panics while it holds a lock";
 
     #[derive(Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);

@@ -264,11 +264,11 @@ mod tests {
     }
 
     #[test]
-    fn t15_the_dead_do_not_come_back_and_the_living_do_not_die_early() {
+    fn t15_expired_items_do_not_come_back_and_living_ones_do_not_expire_early() {
         let tick = || (Call::MoveClock, Answer::Done);
         assert!(in_order([create(1, "a"), tick(), read(1, "a"), tick(), missing(), create(2, "b")]));
         assert!(!in_order([create(1, "a"), tick(), tick(), read(1, "a")]), "an expired item is read");
-        assert!(!in_order([create(1, "a"), tick(), missing()]), "it died early");
+        assert!(!in_order([create(1, "a"), tick(), missing()]), "it expired early");
         assert!(
             !in_order([create(1, "a"), tick(), replace("a", written("b")), tick(), missing()]),
             "a write restarts it"

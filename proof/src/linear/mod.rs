@@ -159,7 +159,7 @@ fn record<C: Client>(server: &Server, round: u64, seed: u64) -> Result<History> 
             .collect();
         let mut history = History::new();
         for client in clients {
-            history.extend(client.join().map_err(|_| anyhow::anyhow!("a client died"))??);
+            history.extend(client.join().map_err(|_| anyhow::anyhow!("a client's thread panicked"))??);
         }
         Ok(history)
     })

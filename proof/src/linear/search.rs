@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_nobody_wrote_is_not_read() {
+    fn a_value_that_was_never_written_is_not_read() {
         assert!(!is_linear(&[step(0, Call::Write(1), 0, 0, 9), step(1, Call::Read, 3, 1, 8)]));
     }
 
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_whoever_tries_every_order() {
+    fn it_agrees_with_a_search_of_every_order() {
         let mut random = fastrand::Rng::with_seed(11);
         let mut linear = 0;
         for _ in 0..20_000 {

@@ -3,6 +3,8 @@
 //! Where [`FLOORS`] lists a crate's rooms from the lowest to the highest, a room may use those before it. In every other crate rooms
 //! must form no circle. Arrows that break this today are listed in `circles.txt`; the list may only shrink.
 //!
+//! The folders inside a room, at every depth, must form no circle either; a file next to them may use them and be used by them.
+//!
 //! A room may be one file. The crate's root (`lib.rs`, `main.rs`) may use every room; a room that uses something defined in
 //! the root points up, unless the list says from which floor on it may. An arrow follows re-exports to the room in which a
 //! name is defined.
@@ -66,7 +68,10 @@ const CIRCLES: &str = "xtask/src/tidy/circles.txt";
 /// The room of everything that is defined in the crate's root.
 pub(super) const ROOT: &str = "the root";
 
-/// The rooms of a crate, and which others each of them uses.
+/// From where to where an import points, and a file that has it.
+type Arrow = ((String, String), String);
+
+/// The rooms of a crate or the folders of a folder, and which others each of them uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rooms {
     rooms: BTreeSet<String>,
@@ -83,8 +88,9 @@ pub(super) fn check(offences: &mut Vec<String>) -> Result<()> {
     let mut present = BTreeMap::new();
     for name in super::folders(&paths::root().join("crates")) {
         let source = paths::root().join("crates").join(&name).join("src");
-        let rooms = Rooms::read(&source)?;
-        let wrong = match FLOORS.iter().find(|(listed, _)| *listed == name) {
+        let modules = Modules::read(&source)?;
+        let rooms = modules.rooms();
+        let mut wrong = match FLOORS.iter().find(|(listed, _)| *listed == name) {
             Some((_, floors)) => {
                 for room in rooms.rooms.iter().filter(|room| !floors.contains(&room.as_str())) {
                     offences.push(format!(
@@ -95,9 +101,8 @@ pub(super) fn check(offences: &mut Vec<String>) -> Result<()> {
             }
             None => rooms.in_circles(),
         };
-        present.extend(
-            wrong.into_iter().map(|((from, to), file)| (format!("{name}: {from} -> {to}"), file.clone())),
-        );
+        wrong.extend(modules.nested().iter().flat_map(Rooms::in_circles));
+        present.extend(wrong.into_iter().map(|((from, to), file)| (format!("{name}: {from} -> {to}"), file)));
     }
     for (arrow, file) in present.iter().filter(|(arrow, _)| !allowed.contains(arrow.as_str())) {
         offences.push(format!("{file}: a new arrow that points up or closes a circle: {arrow}"));
@@ -108,18 +113,24 @@ pub(super) fn check(offences: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-impl Rooms {
-    fn read(source: &Path) -> Result<Rooms> {
+/// The modules of a crate outside of tests, and the definitions that each of them imports.
+struct Modules {
+    /// The module and the name of each file, with the paths of what it imports, re-exports looked through.
+    files: Vec<(Vec<String>, String, BTreeSet<Vec<String>>)>,
+}
+
+impl Modules {
+    fn read(source: &Path) -> Result<Modules> {
         let mut sources = BTreeMap::new();
         for path in paths::files(source, &["rs"]) {
             let module = module(path.strip_prefix(source)?);
             sources.insert((module, paths::shown(&path)), fs::read_to_string(&path)?);
         }
-        Ok(Rooms::of(&sources))
+        Ok(Modules::of(&sources))
     }
 
-    /// Returns the rooms of a crate by the modules and names of its files, with their texts.
-    fn of(sources: &BTreeMap<(Vec<String>, String), String>) -> Rooms {
+    /// Returns the modules of a crate by the modules and names of its files, with their texts.
+    fn of(sources: &BTreeMap<(Vec<String>, String), String>) -> Modules {
         let scanned: Vec<(&Vec<String>, &String, Imports)> =
             sources.iter().map(|((module, file), text)| (module, file, scan(text, module))).collect();
         let tests: BTreeSet<Vec<String>> = scanned
@@ -129,37 +140,82 @@ impl Rooms {
             })
             .collect();
         let is_test = |module: &[String]| (1..=module.len()).any(|length| tests.contains(&module[..length]));
-        let product: Vec<_> = scanned.iter().filter(|(module, ..)| !is_test(module)).collect();
-        let rooms: BTreeSet<String> =
-            product.iter().filter_map(|(module, ..)| module.first().cloned()).collect();
+        let product: Vec<_> = scanned.into_iter().filter(|(module, ..)| !is_test(module)).collect();
         let mut exports = Exports::default();
         for (module, _, found) in &product {
             for import in &found.imports {
                 exports.add(module, import);
             }
         }
+        let resolved = |(module, file, found): (&Vec<String>, &String, Imports)| {
+            let imports = found.imports.iter().map(|import| exports.definition(&import.path)).collect();
+            (module.clone(), file.clone(), imports)
+        };
+        Modules { files: product.into_iter().map(resolved).collect() }
+    }
+
+    /// Returns the crate's rooms.
+    fn rooms(&self) -> Rooms {
+        let rooms: BTreeSet<String> =
+            self.files.iter().filter_map(|(module, ..)| module.first().cloned()).collect();
         let mut arrows = BTreeMap::new();
-        for (module, file, found) in &product {
+        for (module, file, imports) in &self.files {
             let Some(from) = module.first() else { continue };
-            for Import { path, .. } in &found.imports {
-                let to = exports.room_of(path, &rooms);
-                if to != *from {
-                    arrows.entry((from.clone(), to)).or_insert_with(|| (*file).clone());
+            for path in imports {
+                let to = path.first().filter(|first| rooms.contains(*first)).map_or(ROOT, String::as_str);
+                if to != from {
+                    arrows.entry((from.clone(), to.to_owned())).or_insert_with(|| file.clone());
                 }
             }
         }
         Rooms { rooms, arrows }
     }
 
+    /// Returns, for each folder that has folders, those and their arrows. Files are left out.
+    fn nested(&self) -> Vec<Rooms> {
+        let folders: BTreeSet<&[String]> =
+            self.files.iter().flat_map(|(module, ..)| (1..module.len()).map(|end| &module[..end])).collect();
+        let parents: BTreeSet<&[String]> = folders
+            .iter()
+            .filter(|folder| folder.len() > 1)
+            .map(|folder| &folder[..folder.len() - 1])
+            .collect();
+        parents.into_iter().map(|parent| self.below(parent, &folders)).collect()
+    }
+
+    /// Returns the folders directly below a folder, and their arrows.
+    fn below(&self, parent: &[String], folders: &BTreeSet<&[String]>) -> Rooms {
+        let folder_of = |path: &[String]| {
+            let folder = path.get(..=parent.len())?;
+            (folder.starts_with(parent) && folders.contains(folder)).then(|| folder.join("/"))
+        };
+        let rooms = folders.iter().filter_map(|folder| folder_of(folder)).collect();
+        let mut arrows = BTreeMap::new();
+        for (module, file, imports) in &self.files {
+            let Some(from) = folder_of(module) else { continue };
+            for to in imports.iter().filter_map(|path| folder_of(path)).filter(|to| *to != from) {
+                arrows.entry((from.clone(), to)).or_insert_with(|| file.clone());
+            }
+        }
+        Rooms { rooms, arrows }
+    }
+}
+
+impl Rooms {
     /// Returns the arrows that do not point to a lower floor.
-    fn upward(&self, floors: &[&str]) -> Vec<(&(String, String), &String)> {
+    fn upward(&self, floors: &[&str]) -> Vec<Arrow> {
         let floor = |room: &str| floors.iter().position(|listed| *listed == room).unwrap_or(floors.len());
-        self.arrows.iter().filter(|((from, to), _)| floor(to) >= floor(from)).collect()
+        self.arrows_that(|from, to| floor(to) >= floor(from))
     }
 
     /// Returns the arrows on a circle, and those to the root, which uses all rooms.
-    fn in_circles(&self) -> Vec<(&(String, String), &String)> {
-        self.arrows.iter().filter(|((from, to), _)| to == ROOT || self.reaches(to, from)).collect()
+    fn in_circles(&self) -> Vec<Arrow> {
+        self.arrows_that(|from, to| to == ROOT || self.reaches(to, from))
+    }
+
+    fn arrows_that(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<Arrow> {
+        let wanted = self.arrows.iter().filter(|((from, to), _)| is_wanted(from, to));
+        wanted.map(|(arrow, file)| (arrow.clone(), file.clone())).collect()
     }
 
     fn reaches(&self, from: &str, to: &str) -> bool {
@@ -203,8 +259,8 @@ impl Exports {
         }
     }
 
-    /// Returns the room in which a path ends.
-    fn room_of(&self, path: &[String], rooms: &BTreeSet<String>) -> String {
+    /// Returns the path at which a name is defined.
+    fn definition(&self, path: &[String]) -> Vec<String> {
         let mut path = path.to_vec();
         // Re-exports of re-exports end somewhere; a circle of them would not compile.
         for _ in 0..16 {
@@ -217,7 +273,7 @@ impl Exports {
                 None => break,
             }
         }
-        path.first().filter(|first| rooms.contains(*first)).cloned().unwrap_or_else(|| ROOT.to_owned())
+        path
     }
 }
 
@@ -225,13 +281,17 @@ impl Exports {
 mod tests {
     use super::*;
 
-    fn rooms(files: &[(&str, &str)]) -> Rooms {
+    fn modules(files: &[(&str, &str)]) -> Modules {
         let entry =
             |(file, text): &(&str, &str)| ((module(Path::new(file)), (*file).to_owned()), (*text).to_owned());
-        Rooms::of(&files.iter().map(entry).collect())
+        Modules::of(&files.iter().map(entry).collect())
     }
 
-    fn shown(arrows: &[(&(String, String), &String)]) -> Vec<String> {
+    fn rooms(files: &[(&str, &str)]) -> Rooms {
+        modules(files).rooms()
+    }
+
+    fn shown(arrows: &[Arrow]) -> Vec<String> {
         arrows.iter().map(|((from, to), file)| format!("{from} -> {to} ({file})")).collect()
     }
 
@@ -247,6 +307,35 @@ mod tests {
         ]);
         assert_eq!(shown(&rooms.in_circles()), ["a -> b (a.rs)", "b -> c (b/deep.rs)", "c -> a (c.rs)"]);
         assert_eq!(shown(&rooms.upward(&["c", "b", "a", "d"])), ["c -> a (c.rs)"]);
+    }
+
+    #[test]
+    fn a_circle_between_nested_folders_is_found_through_re_exports() {
+        let modules = modules(&[
+            ("lib.rs", "mod a;"),
+            ("a/mod.rs", "mod b; mod c; mod d; mod file; pub use self::c::deep::Deep;"),
+            ("a/file.rs", "use crate::a::b::one::One; use crate::a::c::Other;"),
+            ("a/b/mod.rs", "mod one; mod inner;"),
+            ("a/b/one.rs", "use crate::a::Deep; use crate::a::file::F;"),
+            ("a/b/inner/mod.rs", "mod x; mod left; mod right;"),
+            ("a/b/inner/left/x.rs", "use super::super::right::y::Y;"),
+            ("a/b/inner/right/y.rs", "use crate::a::b::inner::left::x::X;"),
+            ("a/c/mod.rs", "mod deep;"),
+            ("a/c/deep.rs", "use super::super::b::one::One;"),
+            ("a/d/mod.rs", "mod user; use super::b::one::One;"),
+            ("a/d/user.rs", "use crate::a::c::deep::Deep;"),
+        ]);
+        let circles: Vec<Arrow> = modules.nested().iter().flat_map(Rooms::in_circles).collect();
+        assert_eq!(
+            shown(&circles),
+            [
+                "a/b -> a/c (a/b/one.rs)",
+                "a/c -> a/b (a/c/deep.rs)",
+                "a/b/inner/left -> a/b/inner/right (a/b/inner/left/x.rs)",
+                "a/b/inner/right -> a/b/inner/left (a/b/inner/right/y.rs)",
+            ]
+        );
+        assert_eq!(modules.rooms().in_circles(), []);
     }
 
     #[test]

@@ -230,8 +230,8 @@ async fn the_connection_string_of_cosmos_db_over_tls() {
         collection.insert_one(doc! {"a": 1}).await.expect("inserted");
         assert!(client.list_database_names().await.expect("listed").contains(&"d".to_owned()));
     }
-    let stranger = connect(&uri("wrong", "")).await;
-    stranger.list_database_names().await.expect_err("refused");
+    let unauthenticated = connect(&uri("wrong", "")).await;
+    unauthenticated.list_database_names().await.expect_err("refused");
 }
 
 #[tokio::test]

@@ -133,7 +133,7 @@ async fn t26_other_values_are_refused() {
 }
 
 #[tokio::test]
-async fn t9_a_write_restarts_the_countdown_and_t15_the_dead_are_in_nobodys_way() {
+async fn t9_a_write_restarts_the_countdown_and_t15_expired_documents_are_in_no_writers_way() {
     let server = Server::start();
     server.admin("POST", "/_bolide/purge", r#"{"paused": true}"#);
     let collection = collection(&server.client().await, "c", &[("_ts", 100.into())]).await;
@@ -152,7 +152,7 @@ async fn t9_a_write_restarts_the_countdown_and_t15_the_dead_are_in_nobodys_way()
 }
 
 #[tokio::test]
-async fn t14_t15_no_command_meets_the_dead() {
+async fn t14_t15_no_command_meets_expired_documents() {
     let server = Server::start();
     server.admin("POST", "/_bolide/purge", r#"{"paused": true}"#);
     let client = server.client().await;

@@ -279,7 +279,7 @@ mod tests {
             let found = raw.get(name).map(ValueRef::to_value);
             assert_eq!(found.as_ref(), Some(value), "{name} is found behind all before it");
         }
-        assert!(raw.get("nobody").is_none());
+        assert!(raw.get("missing").is_none());
     }
 
     #[test]

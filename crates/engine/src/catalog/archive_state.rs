@@ -202,9 +202,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t32_who_dies_on_the_way_of_a_drop_goes_with_it_and_nobody_else() {
+    fn t32_what_expires_during_a_drop_goes_with_it_and_no_other_item_does() {
         let (state, at) = (ArchiveState::default(), |millis: u64| Time::from_millis(100_000 + millis));
-        assert_eq!(state.owed_until(at(0)), at(0), "nobody has looked");
+        assert_eq!(state.owed_until(at(0)), at(0), "not yet checked");
         state.settled(at(0));
         for (now, until) in [(0, 0), (1, 0), (1000, 0), (1001, 1001), (5000, 5000)] {
             assert_eq!(state.owed_until(at(now)), at(until));

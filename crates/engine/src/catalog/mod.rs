@@ -19,6 +19,7 @@ pub(crate) mod purged;
 pub(crate) mod renewed;
 pub(crate) mod resources;
 pub(crate) mod retired;
+pub(crate) mod turn;
 pub(crate) mod unscrubbed;
 pub(crate) mod watch;
 

@@ -26,7 +26,7 @@ use crate::catalog::collection_indexes::{CollectionIndex, IndexList, IndexState}
 use crate::entries::traces::Traces;
 use crate::expiry::{Change, Policy};
 use crate::index::Build;
-use crate::index::build::{BuiltPiece, clear_piece};
+use crate::index::build::{BuiltPiece, build_now, clear_piece};
 use crate::schema::policies::change_policy;
 use crate::types::error::{Error, Result};
 use crate::types::index_report::IndexReport;
@@ -74,14 +74,10 @@ impl Engine {
     pub(crate) fn collection_index_step(&self, limit: usize) -> Result<IndexReport> {
         let catalog = self.catalog();
         let waiting = catalog.collections.values().filter(|collection| collection.known.get().has_work());
-        let mut waiting: Vec<_> = waiting.collect();
-        let mut last = self.collection_turn.lock();
-        waiting.sort_by_key(|collection| (Some(collection.partition.id) <= *last, collection.partition.id));
-        let Some(&collection) = waiting.first() else { return Ok(IndexReport::default()) };
-        *last = Some(collection.partition.id);
-        drop(last);
+        let next = self.collection_turn.next(waiting, |collection| collection.partition.id);
+        let Some((collection, others)) = next else { return Ok(IndexReport::default()) };
         let entries = self.index_work(collection, limit)?;
-        let more = waiting.len() > 1 || collection.known.get().has_work();
+        let more = others > 0 || collection.known.get().has_work();
         Ok(IndexReport { entries, more })
     }
 
@@ -153,12 +149,9 @@ fn work(tx: &mut Transaction<'_>, collection: &Arc<Collection>, limit: usize) ->
         IndexState::Building(build) if !build.is_whole() => Some(build),
         _ => None,
     });
-    match building {
-        // Work that frees space does not wait for work that needs it.
-        Some(build) if tx.require_free_space().is_ok() || context.schema.list().clearing.is_empty() => {
-            build_step(tx, &context, build, limit)
-        }
-        Some(_) | None => clear_step(tx, &context, limit),
+    match build_now(tx, building, &context.schema.list().clearing) {
+        Some(build) => build_step(tx, &context, build, limit),
+        None => clear_step(tx, &context, limit),
     }
 }
 

@@ -42,5 +42,5 @@ pub use workspace::Workspace;
 pub use write::{Decision, Inserted, Modified, Target, Verdict};
 
 pub(crate) use crate::access::document::BsonRecord;
-pub use crate::access::document::Found;
+pub use crate::access::document::LivingDocument;
 pub use crate::index::Build;

@@ -13,7 +13,7 @@ use document::{ItemNumber, Sequence};
 use storage::{Direction, KeyRange, Keyspace, Read, Snapshot, Time};
 
 use super::document_keys::split_entry;
-use super::{BsonRecord, Collection, Found, Workspace, keys};
+use super::{BsonRecord, Collection, LivingDocument, Workspace, keys};
 use crate::Engine;
 use crate::access::gate::{Gate, ScannedItem, Usage, View};
 use crate::catalog::collection_indexes::{ID_INDEX, IndexList};
@@ -40,7 +40,7 @@ pub struct Reading<'a> {
     indexes: Vec<OnceLock<Arc<IndexList>>>,
     now: Time,
     sequence: u64,
-    touched: Touched,
+    touched: ReadFigures,
     aside: Aside,
 }
 
@@ -52,14 +52,14 @@ const FEW_ENTRIES: usize = 256;
 
 /// The living items and entries that a reading has examined; they are charged.
 #[derive(Default)]
-struct Touched {
+struct ReadFigures {
     entries: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Touched {
-    fn item(&self, found: &Found) {
+impl ReadFigures {
+    fn item(&self, found: &LivingDocument) {
         self.items.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(found.document.as_bytes().len() as u64, Ordering::Relaxed);
     }
@@ -102,7 +102,15 @@ impl<'a> Reading<'a> {
 
     fn new(source: Source<'a>, gates: Vec<Gate>, now: Time, sequence: u64) -> Reading<'a> {
         let indexes = gates.iter().map(|_| OnceLock::new()).collect();
-        Reading { source, gates, indexes, now, sequence, touched: Touched::default(), aside: |work| work() }
+        Reading {
+            source,
+            gates,
+            indexes,
+            now,
+            sequence,
+            touched: ReadFigures::default(),
+            aside: |work| work(),
+        }
     }
 
     /// Returns the same reading, with long work run by `aside`.
@@ -169,21 +177,21 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn loaded(&self, record: BsonRecord) -> Found {
-        let found = Found::from(record);
+    fn loaded(&self, record: BsonRecord) -> LivingDocument {
+        let found = LivingDocument::from(record);
         self.touched.item(&found);
         found
     }
 
     /// Returns the living item of that `_id`.
-    pub fn by_id(&self, collection: &Collection, id: ValueRef<'_>) -> Result<Option<Found>> {
+    pub fn by_id(&self, collection: &Collection, id: ValueRef<'_>) -> Result<Option<LivingDocument>> {
         let gate = self.gate(collection)?;
         let found = gate.by_id_key(self.reader(), &collection.id_key(id))?;
         Ok(found.living().map(|record| self.loaded(record)))
     }
 
     /// Returns the living item of that number.
-    pub fn by_number(&self, collection: &Collection, number: ItemNumber) -> Result<Option<Found>> {
+    pub fn by_number(&self, collection: &Collection, number: ItemNumber) -> Result<Option<LivingDocument>> {
         let found = self.gate(collection)?.by_number(self.reader(), number)?;
         Ok(found.living().map(|record| self.loaded(record)))
     }
@@ -197,7 +205,7 @@ impl<'a> Reading<'a> {
         direction: Direction,
         max_items: usize,
         max_bytes: usize,
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<LivingDocument>> {
         let gate = self.gate(collection)?;
         let (mut all, mut bytes) = (Vec::new(), 0);
         self.each_entry(gate.items(self.reader(), after, direction), |item: ScannedItem<RawDocument>| {
@@ -218,7 +226,7 @@ impl<'a> Reading<'a> {
         after: Sequence,
         max_items: usize,
         max_bytes: usize,
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<LivingDocument>> {
         let gate = self.gate(collection)?;
         let id = collection.partition.id;
         let range = KeyRange::prefix(all_keys::partition(id)).after(Key::Feed(id, after).encode().1);
@@ -280,7 +288,7 @@ impl<'a> Reading<'a> {
         after: Option<&Hit>,
         direction: Direction,
         max_hits: usize,
-    ) -> Result<Vec<(Hit, Option<Found>)>> {
+    ) -> Result<Vec<(Hit, Option<LivingDocument>)>> {
         let gate = self.gate(collection)?;
         let load = |number| {
             let found = gate.by_number(self.reader(), number)?;

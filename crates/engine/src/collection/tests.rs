@@ -92,7 +92,7 @@ fn t22_the_purge_leaves_no_entry_behind() {
     world.engine.insert(&collection, documents(40..60), true, None).wait().expect("inserted");
     for id in 0..30 {
         let next = RawDocument::from_document(&item(id).with("again", true).with("u", id + 1000));
-        let decide = move |found: Option<&super::Found>, _| {
+        let decide = move |found: Option<&super::LivingDocument>, _| {
             Ok(if found.is_some() { Decision::Replace(next) } else { Decision::Keep }.into())
         };
         world.engine.modify(&collection, Target::Id(Value::Int32(id)), decide, None).wait().expect("changed");

@@ -7,7 +7,7 @@
 use mql::Context;
 use storage::Direction;
 
-use super::{Collection, Found, Reading};
+use super::{Collection, LivingDocument, Reading};
 use crate::catalog::collection_indexes::{CollectionIndex, ID_INDEX};
 use crate::types::error::Result;
 use crate::types::limits::INDEX_USAGE_ITEMS;
@@ -38,7 +38,7 @@ impl Reading<'_> {
     }
 
     /// Returns all items if they are few, otherwise the oldest and the newest.
-    fn sample(&self, collection: &Collection, living: u64) -> Result<Vec<Found>> {
+    fn sample(&self, collection: &Collection, living: u64) -> Result<Vec<LivingDocument>> {
         let walk = |direction, items, bytes| self.natural(collection, None, direction, items, bytes);
         if living <= INDEX_USAGE_ITEMS as u64 {
             let all = walk(Direction::Forward, INDEX_USAGE_ITEMS, BYTES_MAX)?;
@@ -55,7 +55,7 @@ impl Reading<'_> {
 fn usage(
     collection: &Collection,
     index: &CollectionIndex,
-    sample: &[Found],
+    sample: &[LivingDocument],
     living: u64,
 ) -> Result<IndexUsage> {
     let context = Context::at(0);

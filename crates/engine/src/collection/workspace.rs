@@ -29,7 +29,7 @@ use super::receipts::{Ledger, Receipt};
 use super::reliance::Reliance;
 use super::schema::CollectionContext;
 use super::write::{Modified, Target, Verdict, draft, position, wake};
-use super::{BsonRecord, Collection, Found, Reading};
+use super::{BsonRecord, Collection, LivingDocument, Reading};
 use crate::Engine;
 use crate::access::gate::{Gate, LookupResult};
 use crate::catalog::load_policy;
@@ -48,14 +48,14 @@ pub struct Workspace {
     draft: Scratch,
     now: Time,
     sequence: u64,
-    touched: BTreeMap<PartitionId, Touched>,
+    touched: BTreeMap<PartitionId, CollectionWrites>,
     /// What it has read.
     reliance: Reliance,
     claimant: Claimant,
 }
 
 /// The writes of a workspace in one collection.
-struct Touched {
+struct CollectionWrites {
     collection: Arc<Collection>,
     items: BTreeMap<ItemNumber, Pending>,
 }
@@ -72,7 +72,7 @@ struct Pending {
 
 /// The result of a workspace.
 struct Outcome {
-    touched: BTreeMap<PartitionId, Touched>,
+    touched: BTreeMap<PartitionId, CollectionWrites>,
     reliance: Reliance,
     claimant: Claimant,
 }
@@ -215,7 +215,7 @@ impl Workspace {
         &mut self,
         collection: &Arc<Collection>,
         target: &Target,
-        decide: impl FnOnce(Option<&Found>, Time) -> Result<Verdict>,
+        decide: impl FnOnce(Option<&LivingDocument>, Time) -> Result<Verdict>,
     ) -> Result<Modified> {
         self.adopt(collection)?;
         let modified = self.draft.run(|tx| {
@@ -236,7 +236,7 @@ impl Workspace {
     /// Inserts a document, within the transaction, and returns its charge.
     pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<Charge> {
         self.adopt(collection)?;
-        let (inserted, charge): (Found, Charge) = self.draft.run(|tx| {
+        let (inserted, charge): (LivingDocument, Charge) = self.draft.run(|tx| {
             let context = CollectionContext::open_draft(tx, collection)?;
             let draft = draft(context.schema.list(), document)?;
             let (record, charge) = context.insert(tx, &mut Events::default(), draft)?;
@@ -252,8 +252,8 @@ impl Workspace {
     fn note(
         &mut self,
         collection: &Arc<Collection>,
-        before: Option<&Found>,
-        after: Option<&Found>,
+        before: Option<&LivingDocument>,
+        after: Option<&LivingDocument>,
         manner: Manner,
     ) -> Result<()> {
         let Some(found) = before.or(after) else { return Ok(()) };
@@ -270,8 +270,10 @@ impl Workspace {
         }
         let number = found.number;
         let touched = self.touched.entry(collection.partition.id);
-        let touched =
-            touched.or_insert_with(|| Touched { collection: Arc::clone(collection), items: BTreeMap::new() });
+        let touched = touched.or_insert_with(|| CollectionWrites {
+            collection: Arc::clone(collection),
+            items: BTreeMap::new(),
+        });
         let base = before.map(|found| found.sequence);
         let pending = touched.items.entry(number).or_insert(Pending { base, next: None, manner });
         pending.next = after.map(|found| found.document.clone());
@@ -333,11 +335,11 @@ impl Workspace {
 /// Writes the items; the contexts are not finished yet.
 fn replay(
     tx: &mut Transaction<'_>,
-    touched: BTreeMap<PartitionId, Touched>,
+    touched: BTreeMap<PartitionId, CollectionWrites>,
 ) -> Result<Vec<CollectionContext>> {
     let mut events = Events::default();
     let mut contexts = Vec::with_capacity(touched.len());
-    for Touched { collection, items } in touched.into_values() {
+    for CollectionWrites { collection, items } in touched.into_values() {
         let mut context = match CollectionContext::open(tx, &collection) {
             Err(Error::OwnerNotFound { .. }) => return Err(conflict(&collection)),
             context => context?,

@@ -13,7 +13,7 @@ use storage::{Lanes, Ticket, Time, Transaction, transact};
 use super::document_keys::DocumentKeys;
 use super::receipts::{Ledger, Receipt, Receipts};
 use super::schema::{CollectionContext, CollectionSchema};
-use super::{BsonRecord, Collection, Found};
+use super::{BsonRecord, Collection, LivingDocument};
 use crate::Engine;
 use crate::catalog::budget::Budget;
 use crate::catalog::collection_indexes::IndexList;
@@ -70,9 +70,9 @@ impl From<Decision> for Verdict {
 #[derive(Debug, Clone, Default)]
 pub struct Modified {
     /// The item before it.
-    pub before: Option<Found>,
+    pub before: Option<LivingDocument>,
     /// The item after it.
-    pub after: Option<Found>,
+    pub after: Option<LivingDocument>,
     /// The answer of the function; for a statement that had run before, the answer recorded then.
     pub answer: Option<RawDocument>,
     /// Whether the statement had run before: then nothing was done now, and `before` and `after` are absent.
@@ -97,7 +97,7 @@ pub struct Inserted {
 impl Modified {
     /// Returns whether something was written.
     pub fn is_write(&self) -> bool {
-        let version = |found: &Option<Found>| found.as_ref().map(|found| found.sequence);
+        let version = |found: &Option<LivingDocument>| found.as_ref().map(|found| found.sequence);
         version(&self.before) != version(&self.after)
     }
 }
@@ -109,7 +109,7 @@ impl Engine {
         &self,
         collection: &Arc<Collection>,
         target: Target,
-        decide: impl FnOnce(Option<&Found>, Time) -> Result<Verdict> + Send + 'static,
+        decide: impl FnOnce(Option<&LivingDocument>, Time) -> Result<Verdict> + Send + 'static,
         receipt: Option<Receipt>,
     ) -> Ticket<Result<Modified>> {
         let pending = match self.admit_collection(collection) {
@@ -260,10 +260,10 @@ impl CollectionContext {
         tx: &mut Transaction<'_>,
         events: &mut Events,
         target: &Target,
-        decide: impl FnOnce(Option<&Found>, Time) -> Result<Verdict>,
+        decide: impl FnOnce(Option<&LivingDocument>, Time) -> Result<Verdict>,
     ) -> Result<Modified> {
         let old = self.find(tx, target)?;
-        let before = old.clone().map(Found::from);
+        let before = old.clone().map(LivingDocument::from);
         let Verdict { decision, answer } = decide(before.as_ref(), self.gate.now)?;
         let manner = if matches!(decision, Decision::Update(_)) { Manner::Parts } else { Manner::Whole };
         let told = |(record, charge): (BsonRecord, Charge)| (Some(record.into()), charge);

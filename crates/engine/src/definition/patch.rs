@@ -222,11 +222,11 @@ impl PatchOperation {
         match self {
             Self::Add { path, value } => add(root, path, value.clone()),
             Self::Set { path, value } => match parent(root, path)? {
-                Place::Member(object, name) => {
+                PatchTarget::Member(object, name) => {
                     object.insert(name, value.clone());
                     Ok(())
                 }
-                Place::Item(items, token) => {
+                PatchTarget::Item(items, token) => {
                     let index = existing(items, token)?;
                     items[index] = value.clone();
                     Ok(())
@@ -250,16 +250,16 @@ impl PatchOperation {
 type Applied<T> = std::result::Result<T, String>;
 
 /// A target inside its parent.
-enum Place<'v, 'p> {
+enum PatchTarget<'v, 'p> {
     Member(&'v mut document::Object, &'p str),
     Item(&'v mut Vec<Value>, &'p Token),
 }
 
-fn parent<'v, 'p>(root: &'v mut Value, path: &'p Pointer) -> Applied<Place<'v, 'p>> {
+fn parent<'v, 'p>(root: &'v mut Value, path: &'p Pointer) -> Applied<PatchTarget<'v, 'p>> {
     match path.parent_mut(root) {
         None => Err("the place it would be in does not exist".to_owned()),
-        Some((Value::Object(object), token)) => Ok(Place::Member(object, token.name())),
-        Some((Value::Array(items), token)) => Ok(Place::Item(items, token)),
+        Some((Value::Object(object), token)) => Ok(PatchTarget::Member(object, token.name())),
+        Some((Value::Array(items), token)) => Ok(PatchTarget::Item(items, token)),
         Some((other, _)) => {
             Err(format!("the place it would be in is a {}, not an object or array", other.type_name()))
         }
@@ -275,11 +275,11 @@ fn existing(items: &[Value], token: &Token) -> Applied<usize> {
 
 fn add(root: &mut Value, path: &Pointer, value: Value) -> Applied<()> {
     match parent(root, path)? {
-        Place::Member(object, name) => {
+        PatchTarget::Member(object, name) => {
             object.insert(name, value);
         }
-        Place::Item(items, token) if token.is_append() => items.push(value),
-        Place::Item(items, token) => match token.index() {
+        PatchTarget::Item(items, token) if token.is_append() => items.push(value),
+        PatchTarget::Item(items, token) => match token.index() {
             Some(index) if index <= items.len() => items.insert(index, value),
             _ => return Err(format!("'{}' is not an index from 0 to {} or '-'", token.name(), items.len())),
         },
@@ -289,8 +289,8 @@ fn add(root: &mut Value, path: &Pointer, value: Value) -> Applied<()> {
 
 fn take(root: &mut Value, path: &Pointer) -> Applied<Value> {
     match parent(root, path)? {
-        Place::Member(object, name) => object.remove(name).ok_or_else(|| "nothing is there".to_owned()),
-        Place::Item(items, token) => {
+        PatchTarget::Member(object, name) => object.remove(name).ok_or_else(|| "nothing is there".to_owned()),
+        PatchTarget::Item(items, token) => {
             let index = existing(items, token)?;
             Ok(items.remove(index))
         }
@@ -303,11 +303,11 @@ fn increment(root: &mut Value, path: &Pointer, amount: Number) -> Applied<()> {
         return Ok(());
     }
     match parent(root, path)? {
-        Place::Member(object, name) => {
+        PatchTarget::Member(object, name) => {
             object.insert(name, amount);
             Ok(())
         }
-        Place::Item(items, token) => existing(items, token).map(drop),
+        PatchTarget::Item(items, token) => existing(items, token).map(drop),
     }
 }
 

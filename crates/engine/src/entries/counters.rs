@@ -236,25 +236,25 @@ pub(crate) fn expired(
     policy: &Policy,
     now: storage::Time,
 ) -> Result<Tally> {
-    Ok(count_dead(reader, partition, policy, now, usize::MAX)?.tally)
+    Ok(count_expired(reader, partition, policy, now, usize::MAX)?.tally)
 }
 
 /// Returns the same without reading more than a few items: an upper bound where exactness would require more. The
 /// rules may differ from those in force.
-pub(crate) fn dead_at_most(
+pub(crate) fn expired_at_most(
     reader: &dyn Read,
     partition: PartitionId,
     policy: &Policy,
     now: storage::Time,
 ) -> Result<Count> {
-    count_dead(reader, partition, policy, now, COUNTED_ITEMS_MAX)
+    count_expired(reader, partition, policy, now, COUNTED_ITEMS_MAX)
 }
 
 /// Within a group of queues no item is counted twice, so if only one group has expired items, they are summed up from
 /// counters alone. An item may have expired by several groups, though. Then the group with the most expired items is
 /// summed up, and the expired entries of the others are scanned, to count those items that are not in the prefix of
 /// an earlier group. If there are more than `room` of them, all of them are counted.
-fn count_dead(
+fn count_expired(
     reader: &dyn Read,
     partition: PartitionId,
     policy: &Policy,

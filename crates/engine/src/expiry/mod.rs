@@ -45,7 +45,7 @@ pub(crate) mod header;
 pub(crate) mod item;
 mod lifecycle;
 #[cfg(test)]
-mod model;
+mod model_tests;
 mod moment;
 mod queue_position;
 mod stored;

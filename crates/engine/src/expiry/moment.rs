@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn t28_an_entry_dies_at_its_deadline_or_when_its_rule_began() {
+    fn t28_an_entry_expires_at_its_deadline_or_when_its_rule_began() {
         let term = RuleTerm { delay: 10, since: moment(100, 7) };
         for (base, instant) in [
             (Millis::MIN, moment(100, 7)),

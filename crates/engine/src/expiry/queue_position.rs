@@ -177,7 +177,7 @@ mod tests {
         let nowhere = QueuePositions::default();
         assert!(nowhere.bounds(&nowhere));
         assert!(own(5).bounds(&own(5)) && own(5).bounds(&own(6)));
-        assert!(!own(5).bounds(&own(4)), "an earlier death");
+        assert!(!own(5).bounds(&own(4)), "an earlier expiry");
         assert!(!own(5).bounds(&place(Queue::Inherit, 6).into()), "another queue");
         assert!(!own(5).bounds(&nowhere) && !nowhere.bounds(&own(5)));
 

@@ -50,7 +50,7 @@ fn t2_the_whole_truth_table() {
 }
 
 #[test]
-fn t1_the_last_millisecond_before_the_deadline_is_alive() {
+fn t1_the_item_is_living_in_the_last_millisecond_before_the_deadline() {
     let policy = Policy::new(DefaultTtl::Seconds(10));
     let item = header(NOW, OwnTtl::Absent);
     assert!(!policy.is_expired(&item, Time::from_millis((NOW + 10) * 1000 - 1)));
@@ -68,20 +68,20 @@ fn t7_the_far_future_never_overflows() {
 
 /// T13: items that had expired under the old rule stay expired under every later one; the new rule judges living items.
 #[test]
-fn t13_a_cutoff_keeps_the_dead_dead() {
+fn t13_a_cutoff_keeps_expired_items_expired() {
     let old = Policy::new(DefaultTtl::Seconds(10));
-    let (expired, alive) = (header(NOW - 10, OwnTtl::Absent), header(NOW - 9, OwnTtl::Absent));
-    let own_dead = header(NOW - 10, OwnTtl::Seconds(10));
+    let (expired, living) = (header(NOW - 10, OwnTtl::Absent), header(NOW - 9, OwnTtl::Absent));
+    let own_expired = header(NOW - 10, OwnTtl::Seconds(10));
     for next in [DefaultTtl::Off, DefaultTtl::Never, DefaultTtl::Seconds(1000)] {
         let policy = old.change(Change::DefaultTtl(next), at(NOW), Sequence(6), always).expect("changes");
         assert!(policy.is_expired(&expired, at(NOW)), "{next:?}");
-        assert!(policy.is_expired(&own_dead, at(NOW)), "{next:?}");
-        assert!(!policy.is_expired(&alive, at(NOW + 500)), "{next:?}");
+        assert!(policy.is_expired(&own_expired, at(NOW)), "{next:?}");
+        assert!(!policy.is_expired(&living, at(NOW + 500)), "{next:?}");
     }
     let lowered = old
         .change(Change::DefaultTtl(DefaultTtl::Seconds(9)), at(NOW), Sequence(6), always)
         .expect("changes");
-    assert!(lowered.is_expired(&alive, at(NOW)));
+    assert!(lowered.is_expired(&living, at(NOW)));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn millis(millis: Millis) -> Time {
 }
 
 #[test]
-fn t27_dead_from_the_millisecond_of_date_and_delay() {
+fn t27_expired_from_the_millisecond_of_date_and_delay() {
     let now = from_seconds(NOW);
     for delay in [0, 1, 999, 60_000, from_seconds(i32::MAX as u64)] {
         let policy = dated(DefaultTtl::Off, &[(7, delay)]);
@@ -230,7 +230,7 @@ fn t27_no_date_never_and_a_date_before_1970_at_once() {
     assert!(!policy.is_expired(&dateless, Time::LAST) && policy.expiry_time(&dateless).is_none());
     for date in [Millis::MIN, -1_000_000, -1] {
         let item = dated_header(&policy, 5, OwnTtl::Absent, Some(date));
-        assert!(policy.is_expired(&item, at(1)), "written already dead: {date}");
+        assert!(policy.is_expired(&item, at(1)), "written expired: {date}");
     }
     let far = dated_header(&policy, 5, OwnTtl::Absent, Some(Millis::MAX));
     assert!(!policy.is_expired(&far, Time::LAST), "T7: the far future means not yet");
@@ -256,7 +256,7 @@ fn t27_the_earliest_rule_wins() {
             let policy = dated(default, &[(1, delays[0] * 1000), (2, delays[1] * 1000)]);
             let item = dated_header(&policy, 5, own, Some(from_seconds(NOW)));
             let by_date = delays.iter().min().map(|delay| delay.unsigned_abs());
-            let lives = by_ttl.into_iter().chain(by_date).min().expect("it dies by a date at the latest");
+            let lives = by_ttl.into_iter().chain(by_date).min().expect("it expires by a date at the latest");
             for age in 0..70 {
                 let expired = policy.is_expired(&item, at(NOW + age));
                 assert_eq!(expired, age >= lives, "{own:?} {default:?} {delays:?} age {age}");
@@ -266,12 +266,12 @@ fn t27_the_earliest_rule_wins() {
 }
 
 #[test]
-fn t27_a_rule_kills_nobody_until_it_is_in_force() {
+fn t27_a_rule_expires_no_item_until_it_is_in_force() {
     let policy = Policy::new(DefaultTtl::Off)
         .change(Change::AddRule { id: 7 }, at(NOW), Sequence(1), never)
         .expect("adds");
     let item = dated_header(&policy, 5, OwnTtl::Absent, Some(0));
-    assert_eq!(item.bases.len(), 1, "but whoever is written joins its queue");
+    assert_eq!(item.bases.len(), 1, "but an item that is written joins its queue");
     assert!(
         !policy.is_expired(&item, Time::LAST)
             && policy.expired_through(item.bases[0].queue, Time::LAST).is_none()
@@ -321,7 +321,7 @@ fn a_queue_with_a_cutoff_is_never_the_newest_and_is_so_again_once_it_has_none() 
     let policy = dated(DefaultTtl::Off, &[(7, 0)]);
     assert_eq!(policy.rules[0].queues, queues(&[16]));
     let policy = longer(&policy, 1000, &[]);
-    assert_eq!(policy.rules[0].queues, queues(&[16]), "nobody was dead");
+    assert_eq!(policy.rules[0].queues, queues(&[16]), "no item had expired");
     let policy = longer(&policy, 2000, &[16]);
     assert_eq!(policy.rules[0].queues, queues(&[16, 17]));
     let policy = longer(&policy, 3000, &[16, 17]);
@@ -335,12 +335,12 @@ fn a_queue_with_a_cutoff_is_never_the_newest_and_is_so_again_once_it_has_none() 
         "who is left there is judged like all who join"
     );
     let dropped = policy.change(Change::DropRule { id: 7 }, at(NOW), Sequence(7), up_to(18)).expect("drops");
-    assert!(dropped.queues().contains(&Queue::Date(18)), "the purge still visits what was dead");
+    assert!(dropped.queues().contains(&Queue::Date(18)), "the purge still visits what had expired");
     assert!(dropped.groups().iter().all(|group| group.len() == 1 || group[0] == Queue::Inherit));
 }
 
 #[test]
-fn numbers_of_queues_are_not_used_again_while_somebody_may_stand_there() {
+fn numbers_of_queues_are_not_used_again_while_items_may_be_in_them() {
     let mut policy = dated(DefaultTtl::Off, &[(1, 0), (2, 0)]);
     policy.last_queue = u16::MAX - 1;
     let add = |policy: &Policy, id| policy.change(Change::AddRule { id }, at(NOW), Sequence(6), up_to(19));

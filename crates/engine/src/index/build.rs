@@ -22,6 +22,12 @@ pub struct Build {
     pub total: u64,
 }
 
+/// Returns the build to continue, or `None` if entries are to be cleared away instead: work that frees space does not wait for
+/// work that needs it.
+pub(crate) fn build_now<B, C>(tx: &Transaction<'_>, building: Option<B>, clearing: &[C]) -> Option<B> {
+    building.filter(|_| tx.require_free_space().is_ok() || clearing.is_empty())
+}
+
 /// The result of one piece of a build.
 pub(crate) struct BuiltPiece {
     pub(crate) build: Build,

@@ -86,7 +86,7 @@ impl Terms {
         body: ValueRef<'_>,
     ) -> Terms {
         let prefix = keys::index_generation(partition, generation);
-        let mut walk = Walk::new(prefix);
+        let mut walk = TermCollector::new(prefix);
         if let Ok(shape) = walk.run(coverage, body) {
             return Terms { entries: walk.entries, shape: Some(shape) };
         }
@@ -144,7 +144,7 @@ pub(super) fn encode_part(value: Option<ValueRef<'_>>, order: Order, out: &mut V
 }
 
 /// The traversal of a body.
-struct Walk {
+struct TermCollector {
     prefix: Vec<u8>,
     path: GrowingPath,
     term: Vec<u8>,
@@ -153,10 +153,17 @@ struct Walk {
     key_bytes: usize,
 }
 
-impl Walk {
-    fn new(prefix: Vec<u8>) -> Walk {
+impl TermCollector {
+    fn new(prefix: Vec<u8>) -> TermCollector {
         let (places, entries) = (Vec::with_capacity(16), Vec::with_capacity(16));
-        Walk { prefix, path: GrowingPath::default(), term: Vec::new(), places, entries, key_bytes: 0 }
+        TermCollector {
+            prefix,
+            path: GrowingPath::default(),
+            term: Vec::new(),
+            places,
+            entries,
+            key_bytes: 0,
+        }
     }
 
     fn run(&mut self, coverage: &Coverage, body: ValueRef<'_>) -> Result<Shape, TooManyTerms> {

@@ -98,7 +98,7 @@ impl World {
             let entry = IndexEntry::decode(prefix, &key, &value).expect("well-formed");
             if view.is_living(entry.number, &entry.mark).expect("a readable item") {
                 let record =
-                    view.by_number(entry.number).expect("readable").expect("alive, as the entry said");
+                    view.by_number(entry.number).expect("readable").expect("living, as the entry said");
                 let id = record.body.get("id").and_then(ValueRef::as_str).expect("an id");
                 found.push(format!("{id}{}", if entry.mark.inexact { "!" } else { "" }));
             }
@@ -294,7 +294,7 @@ fn a_replace_that_changes_nothing_indexed_writes_nothing_to_the_index() {
 
 /// T14: an index shows only living items, whatever its marks say, whether or not the purge has run.
 #[test]
-fn t14_no_entry_of_a_dead_item_is_living() {
+fn t14_no_entry_of_an_expired_item_is_living() {
     for (first, second, lives) in [
         // A longer ttl keeps the mark of the shorter one; an expired mark only means that the header is read.
         (r#","ttl":10"#, r#","ttl":60"#, 60),
@@ -328,7 +328,7 @@ fn t14_no_entry_of_a_dead_item_is_living() {
 fn t11_t13_marks_follow_the_policy() {
     let world = World::new(r#","defaultTtl":10"#);
     world.engine.pause_purge(true);
-    world.write(r#""id":"dead","n":1"#);
+    world.write(r#""id":"expired","n":1"#);
     world.write(r#""id":"own","n":1,"ttl":10"#);
     world.pass(5);
     world.write(r#""id":"young","n":1"#);
@@ -340,7 +340,7 @@ fn t11_t13_marks_follow_the_policy() {
         assert_eq!(world.equal("n", &Value::Int(1)), ["young"], "{more}");
     }
     world.change(r#","defaultTtl":5"#);
-    assert_eq!(world.equal("n", &Value::Int(1)), [""; 0], "a lower D kills at once");
+    assert_eq!(world.equal("n", &Value::Int(1)), [""; 0], "a lower default expires items at once");
     assert_eq!(world.raw(), before, "T11: no entry was touched");
     world.engine.pause_purge(false);
     world.work(10);
@@ -547,5 +547,5 @@ fn a_damaged_item_stops_neither_the_purge_nor_other_builds() {
     world.change(&format!(r#","defaultTtl":10{ONLY_N}"#));
     world.pass(10);
     assert!(matches!(world.engine.purge_step(10), Err(crate::Error::Corrupt(_))));
-    assert_eq!(world.engine.purge_status().purged_items, 1, "the dead went all the same");
+    assert_eq!(world.engine.purge_status().purged_items, 1, "the expired item was purged all the same");
 }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn t28_an_item_dead_on_arrival_expires_behind_its_own_write_and_before_the_next() {
+    fn t28_an_item_written_expired_expires_behind_its_own_write_and_before_the_next() {
         let (time, number) = (Time::from_millis(7), ItemNumber(900));
         let written = Position::of_change(time, Sequence(900));
         let expired = Position::on_arrival(time, Sequence(900), number);

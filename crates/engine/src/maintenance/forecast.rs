@@ -122,7 +122,7 @@ impl Engine {
                 continue;
             };
             let (partition, policy) = (view.gate.partition, view.policy_under(default_ttl)?);
-            let expired = counters::dead_at_most(&*view.snapshot, partition, &policy, now)?;
+            let expired = counters::expired_at_most(&*view.snapshot, partition, &policy, now)?;
             let living = counters::total(&*view.snapshot, partition)?.saturating_minus(expired.tally);
             forecast.exact &= expired.exact;
             forecast.add(view, &policy, Usage { living, expired: expired.tally }, &ends)?;
@@ -136,7 +136,7 @@ impl Engine {
         for view in View::open_all(&*self.store, owner.partitions())? {
             let View { snapshot, gate, .. } = &view;
             let (usage, next) = (view.usage()?, view.policy_under(default_ttl)?);
-            let after = counters::dead_at_most(&**snapshot, gate.partition, &next, gate.now)?;
+            let after = counters::expired_at_most(&**snapshot, gate.partition, &next, gate.now)?;
             living = living.plus(usage.living);
             expiring = expiring.plus(Count { tally: after.tally.minus(usage.expired)?, ..after });
         }
@@ -185,7 +185,7 @@ impl Forecast {
             involved += u32::from(expired != Tally::default() || due != due_before);
             debug_assert!(
                 expired.items <= usage.expired.items,
-                "a group has no more dead than the partition"
+                "a group has no more expired items than the partition"
             );
         }
         self.exact &= involved <= 1;

@@ -73,14 +73,7 @@ impl Engine {
         let reason = reason.to_owned();
         let target = LocatedItem::new(item_owner, item)?;
         transact(&*self.store, target.lane(), move |tx| {
-            match &target.owner {
-                LocatedOwner::Container(container, home) => {
-                    target.hold(tx, &ContainerContext::open(tx, container, &target.partition, home)?, &reason)
-                }
-                LocatedOwner::Collection(collection) => {
-                    target.hold(tx, &CollectionContext::open(tx, collection)?, &reason)
-                }
-            }?;
+            target.work(tx, Hold { reason: &reason })?;
             // A hold must succeed even on a full disk, because the purge continues there.
             tx.use_reserve();
             Ok(())
@@ -94,7 +87,7 @@ impl Engine {
         for _ in 0..LIFT_STEPS_MAX {
             let lifting = target.clone();
             let lifted = transact(&*self.store, target.lane(), move |tx| {
-                let lifted = lifting.lift(tx)?;
+                let lifted = lifting.work(tx, Lift)?;
                 // A lift must succeed on a full disk: it lets the item expire or be deleted.
                 tx.use_reserve();
                 Ok::<_, Error>(lifted)
@@ -151,8 +144,17 @@ pub(crate) struct LocatedItem {
     partition: Arc<Partition>,
     owner: LocatedOwner,
     id_key: Vec<u8>,
-    /// The item's name in messages about an item, and in those about a hold.
-    names: (String, String),
+    names: ItemNames,
+}
+
+/// How errors name an item and its hold.
+#[derive(Clone)]
+struct ItemNames {
+    item: String,
+    /// What a living item that is not held lacks.
+    hold: String,
+    /// What is missing when a hold is to be lifted and no living item is there.
+    absent: String,
 }
 
 /// The owner of an item, with its logical partition.
@@ -170,10 +172,13 @@ impl LocatedItem {
                 let (partition, id_key) =
                     (Arc::clone(container.partition_of(&home.effective)), home.id_key(id));
                 let owner = LocatedOwner::Container(Arc::clone(container), Arc::new(home));
-                Ok(LocatedItem { partition, owner, id_key, names: (id.clone(), format!("{id:?}")) })
+                let hold = format!("a hold on {id:?}");
+                let names = ItemNames { item: id.clone(), absent: hold.clone(), hold };
+                Ok(LocatedItem { partition, owner, id_key, names })
             }
             (Owner::Collection(collection), ItemAddress::DocumentId(id)) => {
-                let names = (bson::shell_text(id.view()), format!("{id:?}"));
+                let (item, hold) = (bson::shell_text(id.view()), format!("a hold on {id:?}"));
+                let names = ItemNames { absent: format!("item '{item}'"), item, hold };
                 let (partition, id_key) = (Arc::clone(&collection.partition), collection.id_key(id.view()));
                 let owner = LocatedOwner::Collection(Arc::clone(collection));
                 Ok(LocatedItem { partition, owner, id_key, names })
@@ -192,55 +197,22 @@ impl LocatedItem {
     }
 
     /// Returns whether the item expires when its hold is lifted.
-    pub(crate) fn is_overdue(&self, tx: &Transaction<'_>) -> Result<bool> {
+    pub(crate) fn is_overdue(&self, tx: &mut Transaction<'_>) -> Result<bool> {
+        self.work(tx, IsOverdue)
+    }
+
+    /// Does work in the write context of the item's owner.
+    fn work<W: ItemWork>(&self, tx: &mut Transaction<'_>, work: W) -> Result<W::Output> {
         match &self.owner {
             LocatedOwner::Container(container, home) => {
-                self.is_overdue_in(tx, &ContainerContext::open(tx, container, &self.partition, home)?)
+                let context = ContainerContext::open(tx, container, &self.partition, home)?;
+                work.run(self, tx, &context)
             }
             LocatedOwner::Collection(collection) => {
-                self.is_overdue_in(tx, &CollectionContext::open(tx, collection)?)
+                let context = CollectionContext::open(tx, collection)?;
+                work.run(self, tx, &context)
             }
         }
-    }
-
-    fn is_overdue_in<S: ItemSchema>(&self, tx: &Transaction<'_>, context: &WriteContext<S>) -> Result<bool> {
-        let [_, new] = self.released(tx, context)?;
-        Ok(context.gate.policy.is_expired(&new.header, tx.trusted_time()))
-    }
-
-    fn lift(&self, tx: &mut Transaction<'_>) -> Result<Lifted> {
-        match &self.owner {
-            LocatedOwner::Container(container, home) => {
-                self.lift_in(tx, &ContainerContext::open(tx, container, &self.partition, home)?)
-            }
-            LocatedOwner::Collection(collection) => {
-                self.lift_in(tx, &CollectionContext::open(tx, collection)?)
-            }
-        }
-    }
-
-    fn lift_in<S: ItemSchema>(&self, tx: &mut Transaction<'_>, context: &WriteContext<S>) -> Result<Lifted> {
-        let (gate, [old, new]) = (&context.gate, self.released(tx, context)?);
-        if waits(gate, &new) {
-            return Ok(Lifted::Waits);
-        }
-        match history::lifted(tx, gate, &new) {
-            WriteEffect::Stays => context.rewrite(tx, &old, &new)?,
-            WriteEffect::ExpiredOnArrival => context.remove_on_arrival(tx, &old, &new)?,
-        }
-        free(tx, gate, &new)
-    }
-
-    fn hold<S: ItemSchema>(
-        &self,
-        tx: &mut Transaction<'_>,
-        context: &WriteContext<S>,
-        reason: &str,
-    ) -> Result<()> {
-        let (gate, (name, _)) = (&context.gate, &self.names);
-        let old = gate.by_id_key(tx, &self.id_key)?.living().ok_or_else(|| Error::no_item(name))?;
-        HoldNote::renew(tx, gate.partition, gate.now, &old, reason)?;
-        context.rewrite(tx, &old, &held(&old))
     }
 
     /// Returns the held item, and the same item without its hold.
@@ -251,17 +223,91 @@ impl LocatedItem {
     ) -> Result<[Record<S::Body>; 2]> {
         check_container(&context.gate)?;
         let found = context.gate.by_id_key(tx, &self.id_key)?.living();
-        let (name, quoted) = &self.names;
-        let not_held = || Error::NotFound { what: format!("a hold on {quoted}") };
-        let old = match (found, &self.owner) {
-            (Some(old), _) if old.header.held => Ok(old),
-            (None, LocatedOwner::Collection(_)) => Err(Error::no_item(name)),
-            (Some(_), _) | (None, LocatedOwner::Container(..)) => Err(not_held()),
-        }?;
+        let missing = |what: &String| Error::NotFound { what: what.clone() };
+        let old = match found {
+            Some(old) if old.header.held => old,
+            Some(_) => return Err(missing(&self.names.hold)),
+            None => return Err(missing(&self.names.absent)),
+        };
         let mut new = old.clone();
         new.header.held = false;
         context.settle_lifted(&mut new)?;
         Ok([old, new])
+    }
+}
+
+/// Work on a located item, the same for both APIs.
+trait ItemWork {
+    type Output;
+
+    fn run<S: ItemSchema>(
+        self,
+        item: &LocatedItem,
+        tx: &mut Transaction<'_>,
+        context: &WriteContext<S>,
+    ) -> Result<Self::Output>;
+}
+
+/// Holds the item.
+struct Hold<'a> {
+    reason: &'a str,
+}
+
+impl ItemWork for Hold<'_> {
+    type Output = ();
+
+    fn run<S: ItemSchema>(
+        self,
+        item: &LocatedItem,
+        tx: &mut Transaction<'_>,
+        context: &WriteContext<S>,
+    ) -> Result<()> {
+        let gate = &context.gate;
+        let old = gate.by_id_key(tx, &item.id_key)?.living();
+        let old = old.ok_or_else(|| Error::no_item(&item.names.item))?;
+        HoldNote::renew(tx, gate.partition, gate.now, &old, self.reason)?;
+        context.rewrite(tx, &old, &held(&old))
+    }
+}
+
+/// Lifts the item's hold.
+struct Lift;
+
+impl ItemWork for Lift {
+    type Output = Lifted;
+
+    fn run<S: ItemSchema>(
+        self,
+        item: &LocatedItem,
+        tx: &mut Transaction<'_>,
+        context: &WriteContext<S>,
+    ) -> Result<Lifted> {
+        let (gate, [old, new]) = (&context.gate, item.released(tx, context)?);
+        if waits(gate, &new) {
+            return Ok(Lifted::Waits);
+        }
+        match history::lifted(tx, gate, &new) {
+            WriteEffect::Stays => context.rewrite(tx, &old, &new)?,
+            WriteEffect::ExpiredOnArrival => context.remove_on_arrival(tx, &old, &new)?,
+        }
+        free(tx, gate, &new)
+    }
+}
+
+/// Returns whether the item expires when its hold is lifted.
+struct IsOverdue;
+
+impl ItemWork for IsOverdue {
+    type Output = bool;
+
+    fn run<S: ItemSchema>(
+        self,
+        item: &LocatedItem,
+        tx: &mut Transaction<'_>,
+        context: &WriteContext<S>,
+    ) -> Result<bool> {
+        let [_, new] = item.released(tx, context)?;
+        Ok(context.gate.policy.is_expired(&new.header, tx.trusted_time()))
     }
 }
 

@@ -9,39 +9,32 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use storage::{Keyspace, Lanes, Transaction, transact};
 
 use crate::Engine;
 use crate::access::gate::Gate;
 use crate::catalog::container::{Container, Partition};
-use crate::index::build::clear_piece;
+use crate::index::build::{build_now, clear_piece};
 use crate::index::{self, Building, IndexFootprint, IndexState, Indexes};
 use crate::keys::{self, Generation, Key, PartitionId};
 use crate::types::error::{Error, Result};
 use crate::types::index_report::IndexReport;
 use crate::types::limits::DROP_CHUNK;
 
-/// The partition that had its turn last.
-#[derive(Debug, Default)]
-pub(crate) struct IndexTurn(Mutex<Option<PartitionId>>);
-
 impl Engine {
     /// Builds or clears a bounded piece of one container's index: at most `limit` items. The purge's step does this
     /// too, so a caller that runs purge steps needs no other loop.
     pub fn index_step(&self, limit: usize) -> Result<IndexReport> {
         let catalog = self.catalog();
-        let waiting = catalog.partitions().map(|(_, partition)| partition);
-        let mut waiting: Vec<_> = waiting.filter(|partition| partition.indexes().state.has_work()).collect();
-        let last = *self.index_turn.0.lock();
-        waiting.sort_by_key(|partition| (Some(partition.id) <= last, partition.id));
-        let Some(&partition) = waiting.first() else { return Ok(IndexReport::default()) };
-        *self.index_turn.0.lock() = Some(partition.id);
+        let partitions = catalog.partitions().map(|(_, partition)| partition);
+        let waiting = partitions.filter(|partition| partition.indexes().state.has_work());
+        let next = self.index_turn.next(waiting, |partition| partition.id);
+        let Some((partition, others)) = next else { return Ok(IndexReport::default()) };
         let (handle, limit) = (Arc::clone(partition), limit.max(1));
         let lane = Lanes::one(u64::from(partition.id.0));
         let (indexes, entries) = transact(&*self.store, lane, move |tx| step(tx, &handle, limit)).wait()?;
         partition.install_indexes(indexes);
-        let more = waiting.len() > 1 || partition.indexes().state.has_work();
+        let more = others > 0 || partition.indexes().state.has_work();
         Ok(IndexReport { entries, more })
     }
 
@@ -78,12 +71,9 @@ fn step(tx: &mut Transaction<'_>, partition: &Partition, limit: usize) -> Result
         Err(error) => return Err(error),
     }
     let mut state = IndexState::load(tx, partition.id)?.unwrap_or_default();
-    let entries = match state.building {
-        // Work that frees space does not wait for work that needs it.
-        Some(building) if tx.require_free_space().is_ok() || state.clearing.is_empty() => {
-            build(tx, partition, &mut state, building, limit)?
-        }
-        Some(_) | None => clear(tx, partition.id, &mut state, limit)?,
+    let entries = match build_now(tx, state.building, &state.clearing) {
+        Some(building) => build(tx, partition, &mut state, building, limit)?,
+        None => clear(tx, partition.id, &mut state, limit)?,
     };
     state.store(tx, partition.id);
     let indexes = Indexes::complete(tx, partition.id, state, &partition.indexes())?;

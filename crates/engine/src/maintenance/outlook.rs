@@ -64,8 +64,8 @@ impl View {
     /// policy.
     fn expiring(&self, since: Time, policy: &Policy, until: Time) -> Result<Count> {
         let View { snapshot, gate, .. } = self;
-        let then = counters::dead_at_most(&**snapshot, gate.partition, policy, until)?;
-        let before = counters::dead_at_most(&**snapshot, gate.partition, &gate.policy, since)?;
+        let then = counters::expired_at_most(&**snapshot, gate.partition, policy, until)?;
+        let before = counters::expired_at_most(&**snapshot, gate.partition, &gate.policy, since)?;
         let tally = then.tally.saturating_minus(before.tally);
         Ok(Count { tally, exact: then.exact && before.exact })
     }

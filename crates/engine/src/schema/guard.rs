@@ -50,9 +50,9 @@ fn check(
     let (mut living, mut expiring) = (Tally::default(), Count::default());
     for ((id, before), next) in partitions.iter().zip(before).zip(next) {
         let expired = counters::expired(tx, *id, before, tx.time())?;
-        let alive = counters::total(tx, *id)?.minus(expired)?;
-        let after = counters::dead_at_most(tx, *id, next, tx.time())?;
-        living = living.plus(alive);
+        let living_now = counters::total(tx, *id)?.minus(expired)?;
+        let after = counters::expired_at_most(tx, *id, next, tx.time())?;
+        living = living.plus(living_now);
         expiring = expiring.plus(Count { tally: after.tally.minus(expired)?, ..after });
     }
     let share = f64::from(limit) / 1_000_000.0;

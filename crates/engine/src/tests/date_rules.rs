@@ -131,7 +131,7 @@ fn with_container() -> World {
 }
 
 #[test]
-fn t27_figures_are_exact_where_several_rules_kill_the_same_items() {
+fn t27_figures_are_exact_where_several_rules_expire_the_same_items() {
     let world = with_container();
     world.rule(1, 0);
     world.rule(2, 500);
@@ -182,7 +182,7 @@ fn t27_figures_are_exact_to_the_millisecond_and_before_1970() {
 /// A document that has expired when it is written is inserted and removed, even where the purge cursor has already
 /// passed.
 #[test]
-fn t27_an_item_written_dead_is_purged_wherever_the_hand_stands() {
+fn t27_an_item_written_expired_is_purged_wherever_the_cursor_is() {
     let world = with_container();
     world.rule(1, 1000);
     let now = world.now_ms();
@@ -196,7 +196,7 @@ fn t27_an_item_written_dead_is_purged_wherever_the_hand_stands() {
     world.write(Edit::new(5, &[(1, now + 5000)]));
     world.write(Edit::new(5, &[(1, now - 5000)]));
     world.check();
-    assert_eq!(world.drain(), 1, "also one that an update has killed");
+    assert_eq!(world.drain(), 1, "also one that an update has expired");
 }
 
 #[test]
@@ -234,11 +234,7 @@ fn t27_a_dropped_rule_leaves_nothing_for_good() {
     world.check();
     assert_eq!(world.drain(), 5);
     world.check();
-    assert_eq!(
-        world.partition().policy.read().queues().len(),
-        2,
-        "nobody looks at the rule's queue any more"
-    );
+    assert_eq!(world.partition().policy.read().queues().len(), 2, "the rule's queue is not visited any more");
     for id in 5..10 {
         world.write(Edit::new(id, &[(1, now)]));
     }
@@ -353,6 +349,6 @@ impl ModelTest for DateRuleTest {
 }
 
 #[test]
-fn t22_t27_random_lives_leave_no_trace_and_miscount_nobody() {
+fn t22_t27_random_operations_leave_no_trace_and_miscount_no_item() {
     run::<DateRuleTest>();
 }

@@ -137,7 +137,7 @@ impl Store for Eventful {
 /// What an event must wait for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitsFor {
-    Nobody,
+    NoWriter,
     /// It changes the policy in force.
     ThePolicy,
 }
@@ -217,7 +217,7 @@ impl World {
         let (world, flag, now) = (Arc::clone(self), Arc::clone(&happened), event.clone());
         self.store.plan(point, move || {
             let free = world.partition().policy.try_write().is_some();
-            if free || waits_for == WaitsFor::Nobody {
+            if free || waits_for == WaitsFor::NoWriter {
                 now(&world);
                 flag.store(true, Ordering::Relaxed);
             }
@@ -253,7 +253,7 @@ fn interruptions() -> impl Iterator<Item = (Open, &'static str, Point)> {
 fn t17_who_sees_what_followed_an_expiry_does_not_see_the_expired() {
     for (open, way, point) in interruptions() {
         let world = World::new(10);
-        let view = world.view_during(open, point, WaitsFor::Nobody, |world| {
+        let view = world.view_during(open, point, WaitsFor::NoWriter, |world| {
             world.pass(10);
             assert!(!world.shows(&world.open(), "x"), "it has expired");
             world.create("y");
@@ -266,11 +266,11 @@ fn t17_who_sees_what_followed_an_expiry_does_not_see_the_expired() {
 /// No commit between snapshot and `now`. `x` is nine seconds old when it is written again, and is living throughout: no
 /// view may have its old version and a time at which that version would have expired.
 #[test]
-fn t13_no_view_takes_for_dead_what_a_write_on_its_way_keeps_alive() {
+fn t13_no_view_takes_for_expired_what_a_concurrent_write_renews() {
     for (open, way, point) in interruptions() {
         let world = World::new(10);
         world.pass(9);
-        let view = world.view_during(open, point, WaitsFor::Nobody, |world| {
+        let view = world.view_during(open, point, WaitsFor::NoWriter, |world| {
             world.upsert("x");
             world.pass(2);
         });
@@ -300,8 +300,8 @@ fn t13_no_view_judges_by_a_rule_that_is_no_longer_in_force() {
 fn t13_no_view_opens_between_the_time_of_a_change_and_its_coming_into_force() {
     let world = World::new(10);
     world.pass(5);
-    let shown_dead = Arc::new(AtomicBool::new(false));
-    let (reader, flag) = (Arc::clone(&world), Arc::clone(&shown_dead));
+    let shown_expired = Arc::new(AtomicBool::new(false));
+    let (reader, flag) = (Arc::clone(&world), Arc::clone(&shown_expired));
     world.store.plan(Point::AfterCommit, move || {
         reader.pass(10);
         if reader.partition().policy.try_read().is_some() {
@@ -310,13 +310,13 @@ fn t13_no_view_opens_between_the_time_of_a_change_and_its_coming_into_force() {
     });
     world.set_default(Some(1000));
     assert!(world.shows(&world.open(), "x"), "the new rule lets it live");
-    assert!(!shown_dead.load(Ordering::Relaxed), "it was shown as dead before");
+    assert!(!shown_expired.load(Ordering::Relaxed), "it was shown as expired before");
 }
 
 /// The policy before the snapshot. `x` has expired and TTL is off: only a cutoff keeps it expired, until the purge
 /// has removed both. No view may have the item without the cutoff.
 #[test]
-fn t13_a_forgotten_cutoff_brings_nobody_back() {
+fn t13_a_forgotten_cutoff_brings_no_item_back() {
     for (open, way, point) in interruptions() {
         let world = World::new(10);
         world.pass(10);
@@ -334,7 +334,7 @@ fn t13_a_forgotten_cutoff_brings_nobody_back() {
 fn the_sequence_and_the_lsn_of_a_view_are_in_its_snapshot() {
     for (open, way, point) in interruptions() {
         let world = World::new(10);
-        let view = world.view_during(open, point, WaitsFor::Nobody, |world| world.create("y"));
+        let view = world.view_during(open, point, WaitsFor::NoWriter, |world| world.create("y"));
         let claims_y = view.sequence == world.store.last_sequence();
         let counts_y = view.range.lsn == world.partition().lsn();
         assert!(!(claims_y || counts_y) || world.shows(&view, "y"), "{way}, {point:?}");

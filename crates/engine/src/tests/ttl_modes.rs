@@ -194,7 +194,7 @@ fn look(world: &World, container: &Container) -> (Vec<bool>, usize) {
 }
 
 #[test]
-fn t33_a_touch_is_looked_up_only_if_an_item_looks_dead() {
+fn t33_a_renewal_is_looked_up_only_if_an_item_looks_expired() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);
     let engine = &world.engine;

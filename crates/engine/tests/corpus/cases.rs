@@ -327,7 +327,7 @@ fn fill(engine: &Engine, clock: &ManualClock) -> Result<()> {
     let name = ItemName::Id("d".to_owned());
     let renewal =
         engine.read(&container, &key(), &name, &Precondition::None)?.renewal.expect("reads restart it");
-    engine.renew(&renewal).expect("nobody has").wait()?;
+    engine.renew(&renewal).expect("not yet renewed").wait()?;
     clock.advance(Duration::from_secs(40));
     while engine.purge_step(10)?.purged_items > 0 {}
     let collection = engine.create_collection("shop", "carts", CollectionDefinition::default(), None)?;

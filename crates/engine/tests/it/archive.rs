@@ -12,15 +12,15 @@ use storage::Time;
 use crate::collections::{by, date, item};
 use crate::world::{START, World, body, definition, key};
 
-fn wish(world: &World, owner: &Owner, directory: Option<&str>) {
+fn set_archive(world: &World, owner: &Owner, directory: Option<&str>) {
     let directory = directory.map(|name| ArchiveDirectory::parse(name).expect("a good name"));
-    world.engine.change_lifecycle(owner, |settings| settings.archive = directory).expect("a wish");
+    world.engine.change_lifecycle(owner, |settings| settings.archive = directory).expect("a valid setting");
 }
 
 /// Returns a container `c` with an archive `cold`.
 fn archived(more: &str) -> World {
     let world = World::new();
-    wish(&world, &Owner::Container(world.container(more)), Some("cold"));
+    set_archive(&world, &Owner::Container(world.container(more)), Some("cold"));
     world
 }
 
@@ -34,7 +34,7 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 fn status(world: &World) -> engine::ArchiveStatus {
-    world.engine.archive_status(&world.owner()).expect("figures").expect("an archive is wished for")
+    world.engine.archive_status(&world.owner()).expect("figures").expect("an archive is configured")
 }
 
 /// Returns how many expired items are not purged.
@@ -43,7 +43,7 @@ fn backlog(world: &World) -> u64 {
 }
 
 #[test]
-fn t32_a_line_tells_what_the_item_was_and_why_it_died() {
+fn t32_a_line_tells_what_the_item_was_and_why_it_expired() {
     let world = archived(r#","defaultTtl":60"#);
     world.create("a", r#""id":"x","n":[1,{"m":"ü\n"}]"#).expect("created");
     world.create("b", r#""id":"y","ttl":100"#).expect("created");
@@ -67,7 +67,7 @@ fn t32_a_line_tells_what_the_item_was_and_why_it_died() {
 
 /// The line of an item has the instant and the rule of its expiry, even if the rule has been dropped since.
 #[test]
-fn t32_a_line_tells_the_rule_that_killed_though_others_came_since() {
+fn t32_a_line_names_the_rule_that_expired_the_item_though_others_came_since() {
     let world = archived(r#","defaultTtl":60"#);
     world.create("a", r#""id":"x""#).expect("created");
     world.pass(100);
@@ -83,7 +83,7 @@ fn t32_a_line_tells_the_rule_that_killed_though_others_came_since() {
 }
 
 #[test]
-fn t32_many_die_and_each_has_one_line_in_the_order_of_death() {
+fn t32_many_expire_and_each_has_one_line_in_the_order_of_expiry() {
     let world = archived(r#","defaultTtl":-1"#);
     let mut expected = Vec::new();
     for number in 0..700 {
@@ -104,7 +104,7 @@ fn t32_the_purge_waits_for_a_full_archive_says_so_and_goes_on_when_there_is_room
     let database = world.engine.database("db").expect("made");
     let other = definition("other", r#","defaultTtl":10"#);
     let other = world.engine.create_container(&database, other, None).expect("created");
-    wish(&world, &Owner::Container(Arc::clone(&other)), Some("warm"));
+    set_archive(&world, &Owner::Container(Arc::clone(&other)), Some("warm"));
     for id in ["x", "y", "z"] {
         world.create("a", &format!(r#""id":"{id}""#)).expect("created");
         let create = Operation::Create { body: body("a", &format!(r#""id":"{id}""#)) };
@@ -170,7 +170,7 @@ fn t32_what_a_write_finds_in_its_way_is_archived_before_it_is_dropped() {
     world.archive.set_full("cold", true);
     world.pass(10);
     world.create("a", r#""id":"x","email":"f","v":3,"ttl":-1"#).expect("both are in the way");
-    assert_eq!(world.counts(), (1, 0), "for everybody they are gone");
+    assert_eq!(world.counts(), (1, 0), "they are gone for every reader");
     assert_eq!(backlog(&world), 2, "and their bytes are not");
     assert_eq!(status(&world).aside.items, 2);
     world.drain();
@@ -205,7 +205,7 @@ fn t32_what_is_archived_already_is_not_moved_aside() {
 }
 
 #[test]
-fn t32_without_the_wish_what_waits_goes_without_a_line() {
+fn t32_without_the_setting_what_waits_goes_without_a_line() {
     let world = archived(r#","defaultTtl":10"#);
     for id in ["x", "y"] {
         world.create("a", &format!(r#""id":"{id}""#)).expect("created");
@@ -215,7 +215,7 @@ fn t32_without_the_wish_what_waits_goes_without_a_line() {
     world.create("a", r#""id":"x""#).expect("created");
     world.drain();
     assert_eq!(backlog(&world), 2);
-    wish(&world, &world.owner(), None);
+    set_archive(&world, &world.owner(), None);
     assert_eq!(world.drain(), 2);
     assert_eq!((backlog(&world), world.engine.archive_sums().waiting), (0, 0));
     assert_eq!(world.engine.archive_status(&world.owner()).expect("figures"), None);
@@ -229,13 +229,13 @@ fn t32_another_directory_gets_what_is_not_removed_yet() {
     }
     world.pass(10);
     assert_eq!(world.engine.purge_step(3).expect("a step").purged_items, 3);
-    wish(&world, &world.owner(), Some("warm"));
+    set_archive(&world, &world.owner(), Some("warm"));
     assert_eq!(world.drain(), 17);
     assert_eq!((ids(&world).len(), world.archive.lines("warm").len()), (20, 17));
 }
 
 #[test]
-fn t32_a_drop_archives_what_is_dead_and_is_refused_while_it_cannot() {
+fn t32_a_drop_archives_what_has_expired_and_is_refused_while_it_cannot() {
     let world = archived(r#","defaultTtl":10"#);
     world.create("a", r#""id":"x""#).expect("created");
     world.create("a", r#""id":"lives","ttl":-1"#).expect("created");
@@ -261,7 +261,7 @@ fn t32_a_drop_while_the_background_archives_is_not_refused() {
             world.engine.create_container(&database, definition("c", r#","defaultTtl":10"#), None);
         let container = container.expect("created");
         let directory = format!("round-{round}");
-        wish(&world, &Owner::Container(container.clone()), Some(&directory));
+        set_archive(&world, &Owner::Container(container.clone()), Some(&directory));
         for id in 0..100 {
             world.create("a", &format!(r#""id":"{id}""#)).expect("created");
         }
@@ -284,20 +284,20 @@ fn t32_a_drop_while_the_background_archives_is_not_refused() {
 
 /// A drop succeeds although items expire all the time, and only items that expire during the drop have no line.
 #[test]
-fn t32_a_drop_while_documents_die_is_not_refused() {
+fn t32_a_drop_while_documents_expire_is_not_refused() {
     let world = World::new();
     let (collection, _) = collection_of(&world);
     world.index(&collection, &by("at").with("expireAfterSeconds", 0));
     for number in 0..2000 {
-        let dies = Value::DateTime((START as i64 + 10) * 1000 + i64::from(number));
-        world.put(&collection, &item(number).with("at", dies)).expect("inserted");
+        let expires = Value::DateTime((START as i64 + 10) * 1000 + i64::from(number));
+        world.put(&collection, &item(number).with("at", expires)).expect("inserted");
     }
     world.pass(10);
     world.clock.set_step(Duration::from_millis(1));
     world.engine.drop_collection(&collection).expect("dropped");
     world.clock.set_step(Duration::ZERO);
     let lines = world.archive.lines("cold").len();
-    assert!((1..2000).contains(&lines), "some had died before, some with the drop: {lines}");
+    assert!((1..2000).contains(&lines), "some had expired before, some with the drop: {lines}");
 }
 
 /// T31 takes precedence: a held container is not purged, so none of its items is archived.
@@ -311,13 +311,13 @@ fn t31_nothing_of_a_held_container_is_archived() {
     world
         .engine
         .change_lifecycle(&world.owner(), |settings| settings.hold = Some("7".into()))
-        .expect("a wish");
+        .expect("a valid setting");
     assert_eq!((world.drain(), ids(&world).len()), (0, 0));
-    world.engine.change_lifecycle(&world.owner(), |settings| settings.hold = None).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), |settings| settings.hold = None).expect("a valid setting");
     assert_eq!((world.drain(), ids(&world)), (1, vec!["x".to_owned()]));
     world.pass(90);
     world.engine.lift_item(&world.owner(), &ItemAddress::Id(key("a"), "held".into())).expect("held");
-    assert_eq!((backlog(&world), world.counts()), (1, (0, 0)), "it died at the lift");
+    assert_eq!((backlog(&world), world.counts()), (1, (0, 0)), "it expired when the hold was lifted");
     assert_eq!(world.drain(), 1);
     let line = world.archive.lines("cold").remove(1);
     assert!(line.contains(r#""expired":"2023-11-14T22:15:00.000Z""#), "{line}");
@@ -342,7 +342,7 @@ fn t34_nothing_is_archived_by_a_suspect_clock() {
 fn t24_a_full_archive_makes_a_bound_be_missed_and_told() {
     let world = archived(r#","defaultTtl":10"#);
     let promise = |settings: &mut engine::Lifecycle| settings.max_purge_delay = Some(60);
-    world.engine.change_lifecycle(&world.owner(), promise).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), promise).expect("a valid setting");
     world.engine.retention_step().expect("a look");
     world.create("a", r#""id":"x""#).expect("created");
     world.archive.set_full("cold", true);
@@ -358,7 +358,7 @@ fn t24_a_full_archive_makes_a_bound_be_missed_and_told() {
 fn collection_of(world: &World) -> (Arc<Collection>, Owner) {
     let collection = world.collection("c");
     let owner = Owner::Collection(Arc::clone(&collection));
-    wish(world, &owner, Some("cold"));
+    set_archive(world, &owner, Some("cold"));
     (collection, owner)
 }
 
@@ -385,14 +385,14 @@ fn t32_documents_are_archived_in_canonical_extended_json() {
 
 /// A document that has expired when it is written expires at the write, not at its date.
 #[test]
-fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
+fn t32_a_document_in_the_way_and_one_that_is_written_expired_are_archived() {
     let world = World::new();
     let (collection, owner) = collection_of(&world);
     let ttl = by("at").with("expireAfterSeconds", 0);
     world.index(&collection, &ttl);
     world.pass_millis(125);
     world.put(&collection, &item(1).with("at", date(START - 1000))).expect("inserted");
-    world.put(&collection, &item(1).with("v", 2)).expect("the dead one is no obstacle");
+    world.put(&collection, &item(1).with("v", 2)).expect("the expired one is no obstacle");
     assert_eq!(world.drain(), 1);
     let lines = world.archive.lines("cold");
     assert_eq!(lines.len(), 1);
@@ -404,26 +404,26 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     let other = world.collection("other");
     let renamed = world.engine.rename_collection(&other, "db", "c", true);
     assert_eq!(renamed.map(drop), Err(Error::Unarchived));
-    world.engine.change_lifecycle(&owner, |settings| settings.archive = None).expect("a wish");
+    world.engine.change_lifecycle(&owner, |settings| settings.archive = None).expect("a valid setting");
     world.engine.rename_collection(&other, "db", "c", true).expect("renamed");
 }
 
 /// Each of them is written already expired, while no archive is named, and precedes those that are archived and not
 /// removed yet.
 #[test]
-fn t32_documents_that_come_dead_and_in_descending_order_have_one_line_each() {
+fn t32_documents_written_expired_in_descending_order_have_one_line_each() {
     for limit in [1, 3] {
         let world = World::new();
         let (collection, owner) = collection_of(&world);
         world.index(&collection, &by("at").with("expireAfterSeconds", 0));
         let mut purged = 0;
         for pair in 0..100_i32 {
-            wish(&world, &owner, None);
+            set_archive(&world, &owner, None);
             for number in [2 * pair, 2 * pair + 1] {
                 let at = date(START - 1 - u64::from(number.unsigned_abs()));
                 world.put(&collection, &item(number).with("at", at)).expect("inserted");
             }
-            wish(&world, &owner, Some("cold"));
+            set_archive(&world, &owner, Some("cold"));
             purged += world.engine.purge_step(limit).expect("a step").purged_items;
         }
         assert!(purged >= 100, "each step has removed something: {purged}");
@@ -444,7 +444,7 @@ fn t32_another_directory_does_not_wait_for_one_that_is_full() {
     world.archive.set_full("cold", true);
     world.pass(10);
     assert_eq!(world.drain(), 0);
-    wish(&world, &world.owner(), Some("warm"));
+    set_archive(&world, &world.owner(), Some("warm"));
     assert_eq!((world.drain(), world.archive.lines("warm").len()), (1, 1));
     assert_eq!(status(&world).failure, None);
 }
@@ -454,7 +454,10 @@ fn t32_another_directory_does_not_wait_for_one_that_is_full() {
 fn t32_what_replaces_a_collection_has_its_archive_and_record_from_then_on() {
     let world = World::new();
     let (_, owner) = collection_of(&world);
-    world.engine.change_lifecycle(&owner, |settings| settings.deletion_record = true).expect("a wish");
+    world
+        .engine
+        .change_lifecycle(&owner, |settings| settings.deletion_record = true)
+        .expect("a valid setting");
     let staged = world.collection("staged");
     world.index(&staged, &by("at").with("expireAfterSeconds", 0));
     world.put(&staged, &item(1).with("at", date(START + 10))).expect("inserted");
@@ -481,7 +484,7 @@ fn t32_what_replaces_a_collection_has_its_archive_and_record_from_then_on() {
 }
 
 #[test]
-fn t32_a_database_of_collections_goes_when_its_dead_are_archived() {
+fn t32_a_database_of_collections_is_dropped_when_its_expired_documents_are_archived() {
     let world = World::new();
     let (collection, _) = collection_of(&world);
     world.index(&collection, &by("at").with("expireAfterSeconds", 0));
@@ -507,7 +510,7 @@ fn t32_a_draft_moves_nothing_aside() {
     assert_eq!(owner.default_ttl(), DefaultTtl::Seconds(10));
     world.put(&collection, &item(1)).expect("inserted");
     world.pass(10);
-    let aside = || world.engine.archive_status(&owner).expect("figures").expect("wished for").aside.items;
+    let aside = || world.engine.archive_status(&owner).expect("figures").expect("configured").aside.items;
     let mut workspace = world.engine.begin().expect("begun");
     workspace.insert(&collection, crate::collections::raw(&item(1).with("v", 2))).expect("inserted");
     assert_eq!(aside(), 0);

@@ -88,7 +88,7 @@ fn t13_time_passes_for_a_backup_too() {
 }
 
 #[test]
-fn t13_without_expiry_what_lived_lives_on_and_what_was_dead_stays_dead() {
+fn t13_without_expiry_living_items_remain_and_expired_ones_stay_expired() {
     let (world, directory) = (world(), tempfile::tempdir().expect("a directory"));
     let year = START + 365 * 86_400;
     let engine = restored(&world, directory.path(), Expiry::Off, year);
@@ -101,7 +101,7 @@ fn t13_without_expiry_what_lived_lives_on_and_what_was_dead_stays_dead() {
     assert_eq!(
         living(&engine),
         [false, false, true, true, true],
-        "nothing dead comes back, nothing living goes"
+        "no expired item comes back, no living one goes"
     );
 }
 
@@ -121,7 +121,7 @@ fn t13_t27_rules_by_date_are_turned_off_as_of_the_backup() {
         let found = reading.natural(&docs, None, storage::Direction::Forward, 10, 1 << 20).expect("a page");
         found.iter().map(crate::collections::id_of).collect::<Vec<_>>()
     };
-    assert_eq!(ids(&engine), [2], "1 was dead at the backup, 2 lives on");
+    assert_eq!(ids(&engine), [2], "1 had expired at the backup, 2 lives on");
     let specs: Vec<Document> = docs.indexes().iter().map(|index| index.spec.to_document()).collect();
     assert_eq!(specs.len(), 2, "{specs:?}");
     assert!(specs.iter().all(|spec| spec.get("expireAfterSeconds").is_none()), "{specs:?}");

@@ -29,7 +29,7 @@ fn all_pages(world: &World, owner: &Owner, max_items: usize) -> (Vec<String>, us
 }
 
 #[test]
-fn t14_pages_show_the_living_once_and_each_with_its_death() {
+fn t14_pages_show_living_items_once_and_each_with_its_expiry() {
     let world = World::new();
     world.container(r#","defaultTtl":100"#);
     for id in 0..20 {
@@ -53,7 +53,7 @@ fn t14_pages_show_the_living_once_and_each_with_its_death() {
     }
     let before = all_pages(&world, &owner, 5);
     world.drain();
-    assert_eq!(all_pages(&world, &owner, 5).0, before.0, "nobody can tell whether the purge has run");
+    assert_eq!(all_pages(&world, &owner, 5).0, before.0, "no reader can tell whether the purge has run");
     world.pass(90);
     assert_eq!(all_pages(&world, &owner, 5).0, Vec::<String>::new());
 }
@@ -97,7 +97,7 @@ fn several_physical_partitions_follow_each_other() {
 }
 
 #[test]
-fn t27_documents_are_seen_with_the_first_of_their_deaths() {
+fn t27_documents_are_seen_with_the_first_of_their_expiries() {
     let world = World::new();
     let collection = world.collection("m");
     world.index(&collection, &by("at").with("expireAfterSeconds", 5));

@@ -22,7 +22,7 @@ fn t34_a_clock_set_back_neither_stops_nor_revives() {
 
 /// T13: a write whose sync failed may be replayed; until then no reader sees its item expired.
 #[test]
-fn t13_t16_what_a_failed_write_keeps_alive_is_not_called_expired_before_the_restart() {
+fn t13_t16_what_a_failed_write_renews_is_not_called_expired_before_the_restart() {
     let mut world = World::new();
     world.container(r#","defaultTtl":10"#);
     world.create("a", r#""id":"x""#).expect("created");

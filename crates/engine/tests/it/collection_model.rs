@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
-use engine::collection::{Decision, Found, IndexState, Target, Workspace};
+use engine::collection::{Decision, IndexState, LivingDocument, Target, Workspace};
 use engine::{Collection, DefaultTtl, Error, ItemAddress, Owner};
 use fastrand::Rng;
 use mql::index::IndexSpec;
@@ -212,7 +212,7 @@ impl CollectionTest {
         let document = self.document(id);
         let (delete, upsert) = (self.rng.u8(0..3) == 0, self.rng.bool());
         let next = raw(&document);
-        let decide = move |found: Option<&Found>, _| {
+        let decide = move |found: Option<&LivingDocument>, _| {
             Ok(match found {
                 Some(_) if delete => Decision::Delete,
                 Some(_) => Decision::Replace(next),
@@ -531,7 +531,7 @@ fn draft(
     document: Option<&Document>,
 ) -> bool {
     let next = document.map(RawDocument::from_document);
-    let decide = move |found: Option<&Found>, _| {
+    let decide = move |found: Option<&LivingDocument>, _| {
         Ok(match (found, next) {
             (Some(found), next) => {
                 assert_eq!(id_of(found), id);

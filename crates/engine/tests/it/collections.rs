@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value, ValueRef};
 use document::ItemNumber;
-use engine::collection::{Decision, Found, Modified, Receipt, Receipts, Target, Verdict};
+use engine::collection::{Decision, LivingDocument, Modified, Receipt, Receipts, Target, Verdict};
 use engine::{Collection, CollectionDefinition, Error};
 use mql::index::IndexSpec;
 use storage::Direction;
@@ -19,7 +19,7 @@ pub(crate) fn raw(document: &Document) -> RawDocument {
     RawDocument::from_document(document)
 }
 
-pub(crate) fn id_of(found: &Found) -> i32 {
+pub(crate) fn id_of(found: &LivingDocument) -> i32 {
     match found.document.get("_id") {
         Some(ValueRef::Int32(id)) => id,
         other => panic!("{other:?}"),
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    pub(crate) fn get(&self, collection: &Arc<Collection>, id: i32) -> Option<Found> {
+    pub(crate) fn get(&self, collection: &Arc<Collection>, id: i32) -> Option<LivingDocument> {
         let reading = self.engine.reading(&[collection]).expect("a reading");
         reading.by_id(collection, ValueRef::Int32(id)).expect("a look")
     }
@@ -222,7 +222,7 @@ fn a_statement_that_has_run_is_answered_and_not_run_again() {
     let modify = |world: &World, number, statement, decision: Decision| {
         let collection = world.engine.collection("db", "c").expect("made");
         let answer = Some(raw(&Document::new().with("n", statement)));
-        let decide = move |_: Option<&Found>, _| Ok(Verdict { decision, answer });
+        let decide = move |_: Option<&LivingDocument>, _| Ok(Verdict { decision, answer });
         let target = Target::Id(Value::Int32(1));
         world.engine.modify(&collection, target, decide, Some(receipt(number, statement))).wait()
     };
@@ -318,7 +318,7 @@ fn an_index_is_built_over_what_is_there_and_kept_from_then_on() {
 }
 
 #[test]
-fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
+fn t27_a_date_index_over_existing_items_expires_them_when_it_is_complete() {
     let mut world = World::new();
     let collection = world.collection("c");
     let plain = world.index(&collection, &by("b"));
@@ -339,7 +339,7 @@ fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
     while !world.engine.build_indexes_step(&collection, &numbers, 3).expect("a step").done {}
     assert_eq!(world.all(&collection, Direction::Forward), [3, 4, 5, 7]);
     assert_eq!(world.hits(&collection, plain, Direction::Forward), [7, 3, 4, 5], "other indexes know it too");
-    assert_eq!(world.get(&collection, 5).expect("there").sequence, before, "nobody has written it");
+    assert_eq!(world.get(&collection, 5).expect("there").sequence, before, "it was not written");
     world.pass(100);
     let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
     assert_eq!((usage.living.items, usage.expired.items), (3, 4));
@@ -439,7 +439,7 @@ fn a_transaction_sees_its_own_writes_and_commits_all_of_them() {
     let mut workspace = world.engine.begin().expect("begins");
     let replace = |document: &Document| {
         let decision = Decision::Replace(raw(document));
-        move |_: Option<&Found>, _| Ok(decision.into())
+        move |_: Option<&LivingDocument>, _| Ok(decision.into())
     };
     let id = |id: i32| Target::Id(Value::Int32(id));
     // The two items exchange their keys.
@@ -461,7 +461,7 @@ fn a_transaction_sees_its_own_writes_and_commits_all_of_them() {
     let at = |number| reading.by_number(&first, number).expect("a look").map(|found| id_of(&found));
     assert_eq!((at(hits[0].number), at(hits[1].number)), (Some(2), Some(1)));
     assert!(reading.by_id(&second, ValueRef::Int32(7)).expect("a look").is_some());
-    assert!(world.get(&second, 7).is_none(), "nobody else sees it");
+    assert!(world.get(&second, 7).is_none(), "no other reader sees it");
 
     world.engine.commit(workspace, None).wait().expect("no conflict");
     assert_eq!(world.hits(&first, unique, Direction::Forward), [2, 1]);
@@ -471,7 +471,7 @@ fn a_transaction_sees_its_own_writes_and_commits_all_of_them() {
 }
 
 #[test]
-fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
+fn t16_a_transaction_conflicts_with_concurrent_changes_deletes_expiries_and_inserts() {
     let world = World::new();
     let collection = world.collection("c");
     world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
@@ -479,7 +479,7 @@ fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
     let touch = |id: i32| {
         let mut workspace = world.engine.begin().expect("begins");
         let next = raw(&item(id).with("touched", true));
-        let decide = move |found: Option<&Found>, _| {
+        let decide = move |found: Option<&LivingDocument>, _| {
             assert!(found.is_some());
             Ok(Decision::Replace(next).into())
         };
@@ -493,7 +493,7 @@ fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
     for id in 1..4 {
         world.put(&collection, &item(id).with("ttl", 100)).expect("free");
     }
-    let (changed, gone, dies) = (touch(1), touch(2), touch(3));
+    let (changed, gone, expires) = (touch(1), touch(2), touch(3));
     let replacement = Decision::Replace(raw(&item(1).with("x", 1)));
     world.modify(&collection, Target::Id(Value::Int32(1)), replacement).expect("there");
     world.modify(&collection, Target::Id(Value::Int32(2)), Decision::Delete).expect("there");
@@ -501,7 +501,7 @@ fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
     conflicts(changed);
     conflicts(gone);
     world.pass(100);
-    conflicts(dies);
+    conflicts(expires);
 
     let insert = |document: Document| {
         let mut workspace = world.engine.begin().expect("begins");
@@ -519,7 +519,7 @@ fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
 }
 
 #[test]
-fn t16_a_transaction_conflicts_if_what_it_was_shown_dies_before_it_commits() {
+fn t16_a_transaction_conflicts_if_what_it_was_shown_expires_before_it_commits() {
     let world = World::new();
     let (read, other) = (world.collection("read"), world.collection("other"));
     let ttl = world.index(&read, &by("_ts").with("expireAfterSeconds", -1));
@@ -538,11 +538,11 @@ fn t16_a_transaction_conflicts_if_what_it_was_shown_dies_before_it_commits() {
         world.put(&read, &item(id).with("ttl", seconds)).expect("free");
     }
     // An item that another writer changes or deletes is no conflict for a transaction that has only read it.
-    let (dies, only_reads, deleted) = (shown(1, true), shown(2, false), shown(3, true));
+    let (expires, only_reads, deleted) = (shown(1, true), shown(2, false), shown(3, true));
     world.modify(&read, Target::Id(Value::Int32(3)), Decision::Delete).expect("there");
     commit(deleted).expect("no conflict");
     world.pass(100);
-    let outcome = commit(dies);
+    let outcome = commit(expires);
     assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
     commit(only_reads).expect("nothing was written");
     commit(shown(4, true)).expect("it lives");
@@ -552,10 +552,10 @@ fn t16_a_transaction_conflicts_if_what_it_was_shown_dies_before_it_commits() {
     keeps.modify(&read, &target, |_, _| Ok(Decision::Keep.into())).expect("there");
     keeps.insert(&other, raw(&item(50))).expect("free");
     // A new rule is a conflict, whether or not it expires the item.
-    let immortal = shown(5, true);
+    let unexpiring = shown(5, true);
     let spec = IndexSpec::parse(by("_ts").with("expireAfterSeconds", 20_000).view()).expect("valid");
     world.engine.change_index(&read, ttl, spec).expect("a change");
-    assert!(matches!(commit(immortal), Err(Error::Conflict { .. })));
+    assert!(matches!(commit(unexpiring), Err(Error::Conflict { .. })));
     world.pass(10_000);
     assert!(matches!(commit(keeps), Err(Error::Conflict { .. })));
     assert_whole(&world, &other);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use bson::{Document, RawDocument, Value, ValueRef};
-use engine::collection::{Decision, Found, Modified, Target};
+use engine::collection::{Decision, LivingDocument, Modified, Target};
 use engine::{CollectionDefinition, Engine, Error, Operation, Precondition};
 use mql::index::IndexSpec;
 use storage::{ClockOptions, Direction, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
@@ -73,13 +73,13 @@ fn t22_the_purge_leaves_nothing_behind_while_writers_and_clock_run() {
 
 /// T19: a write wakes the purge before its commit; the purge must see it all the same and not sleep past it.
 #[test]
-fn t19_a_death_set_before_its_commit_is_not_slept_past() {
+fn t19_an_expiry_set_before_its_commit_is_not_slept_past() {
     let Machine { engine, clock, _directory } = machine(r#","defaultTtl":-1"#);
     let engine = Arc::new(engine);
     let container = engine.container(&engine.database("db").expect("made"), "c").expect("made");
     let rung = Arc::new(AtomicBool::new(false));
-    let bell = Arc::clone(&rung);
-    engine.on_purge_due(move || bell.store(true, Ordering::Release));
+    let wakeup = Arc::clone(&rung);
+    engine.on_purge_due(move || wakeup.store(true, Ordering::Release));
     for n in 0..50 {
         assert_eq!(engine.purge_step(10).expect("a step").next_due, None);
         rung.store(false, Ordering::Release);
@@ -95,13 +95,13 @@ fn t19_a_death_set_before_its_commit_is_not_slept_past() {
     }
 }
 
-fn counter(found: &Found) -> i32 {
+fn counter(found: &LivingDocument) -> i32 {
     let Some(ValueRef::Int32(counter)) = found.document.get("counter") else { panic!("no counter") };
     counter
 }
 
 /// Counts one up, or begins.
-fn count(found: Option<&Found>, fresh: Document) -> Decision {
+fn count(found: Option<&LivingDocument>, fresh: Document) -> Decision {
     let Some(found) = found else {
         return Decision::Insert(RawDocument::from_document(&fresh.with("counter", 1)));
     };
@@ -139,7 +139,7 @@ fn t15_one_id_and_one_unique_key_have_one_living_holder_around_the_deadline() {
                 for n in (0..).take_while(|n| *n < WRITES || wants_id && !seen_all()) {
                     let id = if wants_id { 0 } else { 1 + n + writer * WRITES };
                     let document = Document::new().with("_id", id).with("u", 1).with("ttl", 1 + n % 2);
-                    let decide = move |found: Option<&Found>, _| Ok(count(found, document).into());
+                    let decide = move |found: Option<&LivingDocument>, _| Ok(count(found, document).into());
                     let ticket = engine.modify(collection, Target::Id(Value::Int32(id)), decide, None);
                     // Every eighth step is a leap over any deadline: writers that follow closely would keep the item for ever.
                     let step = if n % 8 == 7 { 2_500 } else { n as u64 * 37 % 400 };

@@ -237,7 +237,7 @@ impl ContainerModel {
         match way {
             0 => self.run(Operation::Read { name, precondition }, Countdown::Restart).map(Some),
             1 => {
-                let query = parse(&format!("SELECT * FROM c WHERE c.id IN ('{id}', 'nobody')"));
+                let query = parse(&format!("SELECT * FROM c WHERE c.id IN ('{id}', 'missing')"));
                 let page = engine.query(&container, &QueryRequest::new(Some(&query), 10)).expect("a page");
                 page.renewals.iter().for_each(renew);
                 let what = format!("item {id}");

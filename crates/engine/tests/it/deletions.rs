@@ -9,7 +9,10 @@ use crate::collections::{by, date, item};
 use crate::world::{START, World};
 
 fn record(world: &World, owner: &Owner, is_on: bool) {
-    world.engine.change_lifecycle(owner, |settings| settings.deletion_record = is_on).expect("a wish");
+    world
+        .engine
+        .change_lifecycle(owner, |settings| settings.deletion_record = is_on)
+        .expect("a valid setting");
 }
 
 /// Returns the only log of a container or collection.
@@ -51,7 +54,7 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     world.create("a", r#""id":"x","secret":"s""#).expect("created");
     world.create("a", r#""id":"y","ttl":9"#).expect("created");
     world.pass(9);
-    world.create("a", r#""id":"y","ttl":-1"#).expect("over the dead");
+    world.create("a", r#""id":"y","ttl":-1"#).expect("over the expired item");
     world.set_default(Some(20));
     world.restart();
     world.pass(11);
@@ -93,7 +96,7 @@ fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
     let world = World::new();
     world.container(r#","defaultTtl":5"#);
     record(&world, &world.owner(), true);
-    for id in ["held", "dead"] {
+    for id in ["held", "expired"] {
         world.create("a", &format!(r#""id":"{id}""#)).expect("created");
     }
     let item = ItemAddress::Id(PartitionKey::from_header(r#"["a"]"#).expect("a key"), "held".to_owned());
@@ -168,7 +171,7 @@ fn each_physical_partition_has_a_log_and_all_share_the_archive() {
         settings.deletion_record = true;
         settings.archive = engine::ArchiveDirectory::parse("cold");
     };
-    world.engine.change_lifecycle(&world.owner(), settings).expect("a wish");
+    world.engine.change_lifecycle(&world.owner(), settings).expect("a valid setting");
     for number in 0..40 {
         world.create(&format!("key {number}"), r#""id":"x""#).expect("created");
     }

@@ -160,6 +160,6 @@ fn version_of(line: &str) -> u32 {
 }
 
 #[test]
-fn t32_in_random_lives_all_that_died_has_its_line_and_its_entry_and_nothing_else_has() {
+fn t32_in_random_operations_every_expired_item_has_its_line_and_its_entry_and_no_other_has() {
     run::<EvidenceTest>();
 }

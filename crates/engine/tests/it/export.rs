@@ -48,7 +48,7 @@ fn an_item_is_exported_once_whatever_is_written_between_two_pages() {
 }
 
 #[test]
-fn t14_the_dead_are_not_exported_and_no_token_names_them() {
+fn t14_expired_items_are_not_exported_and_no_token_names_them() {
     let tokens = |purged: bool| {
         let world = World::new();
         world.container(r#","defaultTtl":-1"#);
@@ -73,7 +73,10 @@ fn t14_the_dead_are_not_exported_and_no_token_names_them() {
 fn t33_an_export_restarts_no_countdown() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);
-    world.engine.change_lifecycle(&world.owner(), |settings| settings.sliding = true).expect("a wish");
+    world
+        .engine
+        .change_lifecycle(&world.owner(), |settings| settings.sliding = true)
+        .expect("a valid setting");
     world.create("a", r#""id":"x""#).expect("new");
     world.pass(6);
     assert_eq!(rest(&world, &world.owner(), None, 100), ["x"]);

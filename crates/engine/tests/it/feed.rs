@@ -11,10 +11,10 @@ fn ids(world: &World, scope: &Scope, start: &FeedStart, max: usize) -> (Vec<Stri
 
 /// T14: the continuation names no expired item, so it is the same whether or not the purge has run.
 #[test]
-fn t14_the_continuation_does_not_tell_of_the_dead() {
+fn t14_the_continuation_does_not_disclose_expired_items() {
     let world = World::new();
     world.container(r#","defaultTtl":-1"#);
-    for (id, ttl) in [("1", -1), ("dead", 5), ("2", -1), ("dead too", 5)] {
+    for (id, ttl) in [("1", -1), ("expired", 5), ("2", -1), ("expired too", 5)] {
         world.create("a", &format!(r#""id":"{id}","ttl":{ttl}"#)).expect("created");
     }
     world.pass(5);

@@ -2,8 +2,8 @@
 
 use engine::{DefaultTtl, Interval, Owner, Tally};
 
-use crate::countings::{read, wish};
 use crate::model_test::each_seed;
+use crate::ttl_modes::{read, set_lifecycle};
 use crate::world::World;
 
 fn expired(world: &World, owner: &Owner) -> Tally {
@@ -17,7 +17,7 @@ fn less(more: Tally, less: Tally) -> Tally {
 /// Random items over random pasts, some of them expired; in every other world reads restart countdowns (T33).
 fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
     let slides = random.bool();
-    wish(world, |settings| settings.sliding = slides);
+    set_lifecycle(world, |settings| settings.sliding = slides);
     for id in 0..random.usize(1..60) {
         let ttl = match random.u8(..4) {
             0 => String::new(),

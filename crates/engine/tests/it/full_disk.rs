@@ -11,11 +11,11 @@ use crate::world::{World, definition};
 
 /// T19: on a full disk the purge frees space, and so do users by deleting items or letting them expire.
 #[test]
-fn t19_without_room_the_dead_are_purged_and_nothing_is_added() {
+fn t19_without_free_space_expired_items_are_purged_and_nothing_is_added() {
     let world = World::new();
     world.container(r#","defaultTtl":-1,"changeFeedPolicy":{"retentionDuration":10}"#);
-    for id in ["dies", "goes", "stays"] {
-        let ttl = if id == "dies" { r#","ttl":10"# } else { "" };
+    for id in ["expires", "goes", "stays"] {
+        let ttl = if id == "expires" { r#","ttl":10"# } else { "" };
         world.create("a", &format!(r#""id":"{id}","n":1{ttl}"#)).expect("created");
     }
     world.set_disk_short(true);
@@ -66,7 +66,10 @@ fn t19_the_purge_does_not_wait_for_room_with_an_index_build() {
 fn t24_a_promise_that_is_missed_for_want_of_room_is_told() {
     let world = World::new();
     let kept = Owner::Container(world.container(r#","defaultTtl":10"#));
-    world.engine.change_lifecycle(&kept, |settings| settings.max_purge_delay = Some(60)).expect("a wish");
+    world
+        .engine
+        .change_lifecycle(&kept, |settings| settings.max_purge_delay = Some(60))
+        .expect("a valid setting");
     world.create("a", r#""id":"x""#).expect("created");
     world.pass(10);
     assert_eq!(world.drain(), 1);

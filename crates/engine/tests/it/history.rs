@@ -1,6 +1,6 @@
 //! The feed of all versions and deletes (T28).
 
-use engine::collection::{Decision, Found, Target};
+use engine::collection::{Decision, LivingDocument, Target};
 use engine::{Error, Event, EventKind, HistoryPage, HistoryStart, Item, Lifecycle, Owner, Position, Scope};
 use storage::{Direction, Time};
 
@@ -11,8 +11,8 @@ pub(crate) const MINUTES: u32 = 10;
 
 pub(crate) fn keep(world: &World, minutes: Option<u32>) {
     let owner = Owner::Container(world.current());
-    let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = minutes;
-    world.engine.change_lifecycle(&owner, wish).expect("a change");
+    let change = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = minutes;
+    world.engine.change_lifecycle(&owner, change).expect("a change");
 }
 
 fn page(world: &World, scope: &Scope, start: HistoryStart, max: usize) -> Result<HistoryPage<Item>, Error> {
@@ -46,15 +46,15 @@ fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
     world.container(r#","defaultTtl":-1"#);
     keep(&world, Some(MINUTES));
     let begun = now(&world);
-    let expiring = world.create("a", r#""id":"dying","v":1,"ttl":5"#).expect("created");
+    let expiring = world.create("a", r#""id":"expiring","v":1,"ttl":5"#).expect("created");
     world.create("a", r#""id":"other","v":1,"ttl":7"#).expect("created");
     world.pass(6);
     let later = world.create("a", r#""id":"later","v":1"#).expect("created");
     world.pass(2);
     let expected = [
-        "Create dying >1 @0",
+        "Create expiring >1 @0",
         "Create other >1 @0",
-        "Expire dying 1> @5",
+        "Expire expiring 1> @5",
         "Create later >1 @6",
         "Expire other 1> @7",
     ];
@@ -66,11 +66,11 @@ fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
 
     world.engine.purge_step(100).expect("a step");
     assert_eq!(after(&world, begun).0, expected, "the purge is not seen");
-    world.create("a", r#""id":"dying","v":9,"ttl":1"#).expect("created anew");
+    world.create("a", r#""id":"expiring","v":9,"ttl":1"#).expect("created again");
     world.pass(5);
-    world.create("a", r#""id":"dying","v":10"#).expect("created in the place of a dead one");
+    world.create("a", r#""id":"expiring","v":10"#).expect("created in the place of an expired one");
     let (events, _) = after(&world, begun);
-    assert_eq!(events[5..], ["Create dying >9 @8", "Expire dying 9> @9", "Create dying >10 @13"]);
+    assert_eq!(events[5..], ["Create expiring >9 @8", "Expire expiring 9> @9", "Create expiring >10 @13"]);
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn t28_what_is_older_than_the_retention_is_gone_at_once() {
     keep(&world, None);
     keep(&world, Some(60));
     let start = HistoryStart::After(middle);
-    assert_eq!(page(&world, &Scope::default(), start, 9).err(), Some(Error::HistoryGone), "it began anew");
+    assert_eq!(page(&world, &Scope::default(), start, 9).err(), Some(Error::HistoryGone), "it began again");
 }
 
 #[test]
-fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() {
+fn t28_a_document_written_expired_is_stored_and_expires_behind_its_own_write() {
     let world = World::new();
     let collection = world.collection("c");
     world.index(&collection, &by("at").with("expireAfterSeconds", 0));
-    let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = Some(MINUTES);
-    world.engine.change_lifecycle(&Owner::Collection(collection.clone()), wish).expect("a change");
+    let change = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = Some(MINUTES);
+    world.engine.change_lifecycle(&Owner::Collection(collection.clone()), change).expect("a change");
     let read = |start| {
         let barrier = world.engine.barrier().expect("a barrier");
         world.engine.collection_history(&collection, &barrier, start, 100).expect("a page")
@@ -123,7 +123,7 @@ fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() 
     let expired = Decision::Replace(raw(&item(2).with("at", date(7))));
     world.modify(&collection, Target::Id(2.into()), expired).expect("replaced");
     let events = read(HistoryStart::After(begun)).events;
-    let told: Vec<_> = events.iter().map(|event: &Event<Found>| (event.kind, event.lsn)).collect();
+    let told: Vec<_> = events.iter().map(|event: &Event<LivingDocument>| (event.kind, event.lsn)).collect();
     let (first, second, third) = (told[0].1, told[2].1, told[3].1);
     assert_eq!(
         told,
@@ -153,7 +153,7 @@ fn t28_t34_while_the_clock_is_suspect_nothing_expires_and_the_feed_is_in_order_e
         assert!(!world.is_living("a", "x"), "hidden by the wall clock");
         let (events, next) = after(&world, begun);
         let kinds: Vec<_> = events.iter().map(|event| event.split(" @").next().expect("a kind")).collect();
-        assert_eq!(kinds, ["Create x >1", "Create z >1"], "but not dead");
+        assert_eq!(kinds, ["Create x >1", "Create z >1"], "but not expired");
         if accept {
             world.engine.accept_clock().expect("accepted");
         } else {

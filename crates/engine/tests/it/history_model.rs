@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bson::{Document, Value, ValueRef};
-use engine::collection::{Decision, Found, Target};
+use engine::collection::{Decision, LivingDocument, Target};
 use engine::{
     Collection, DefaultTtl, Error, Event, EventKind, HistoryPage, HistoryStart, Lifecycle, Owner, Position,
 };
@@ -93,12 +93,12 @@ fn plain(events: &[Told]) -> Vec<Told> {
     events.chunk_by(same).flat_map(sorted).collect()
 }
 
-fn told(event: &Event<Found>) -> Told {
-    let number = |found: &Found, field: &str| match found.document.get(field) {
+fn told(event: &Event<LivingDocument>) -> Told {
+    let number = |found: &LivingDocument, field: &str| match found.document.get(field) {
         Some(ValueRef::Int32(number)) => number,
         other => panic!("{other:?}"),
     };
-    let version = |found: &Option<Found>| found.as_ref().map(|found| number(found, "v"));
+    let version = |found: &Option<LivingDocument>| found.as_ref().map(|found| number(found, "v"));
     let kind = match event.kind {
         EventKind::Create => "create",
         EventKind::Replace => "replace",
@@ -219,7 +219,7 @@ impl HistoryTest {
         let document = raw(&next.document());
         let wrote = self.both(|world, collection| {
             let document = document.clone();
-            let decide = move |found: Option<&Found>, _| {
+            let decide = move |found: Option<&LivingDocument>, _| {
                 Ok(match found {
                     Some(_) if delete => Decision::Delete,
                     Some(_) => Decision::Replace(document),
@@ -315,7 +315,7 @@ impl HistoryTest {
         self.keep(minutes);
     }
 
-    fn page(&self, start: HistoryStart, max: usize) -> Result<HistoryPage<Found>, Error> {
+    fn page(&self, start: HistoryStart, max: usize) -> Result<HistoryPage<LivingDocument>, Error> {
         let read = |world: &World| {
             let barrier = world.engine.barrier().expect("a barrier");
             world.engine.collection_history(&HistoryTest::collection(world), &barrier, start, max)
@@ -378,7 +378,7 @@ impl HistoryTest {
             self.worlds.iter().for_each(|world| world.crash_after(0, mode));
             self.both(|world, collection| {
                 let document = document.clone();
-                let decide = move |found: Option<&Found>, _| {
+                let decide = move |found: Option<&LivingDocument>, _| {
                     let is_new = found.is_none();
                     Ok(if is_new { Decision::Insert(document) } else { Decision::Replace(document) }.into())
                 };

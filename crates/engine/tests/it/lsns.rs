@@ -62,7 +62,7 @@ fn the_lsn_of_a_range_counts_its_own_commits_alone() {
     let failing = vec![create("z"), create("y")];
     world.engine.batch(&container, &key("a"), failing).wait().expect_err("a conflict");
     world.create("a", r#""id":"y""#).expect_err("a conflict");
-    world.delete("a", "nobody").expect_err("not there");
+    world.delete("a", "missing").expect_err("not there");
     assert_eq!(lsn(&world), before + 5, "what failed counts for nothing");
     assert_eq!(world.read("a", "20").expect("there").lsn, before, "a version keeps its LSN");
     let emptied = world.engine.delete_partition(&container, &key("a")).expect("deleted");
@@ -80,7 +80,7 @@ fn t21_t28_t33_what_no_user_writes_takes_no_lsn() {
     let settings =
         |sliding| world.engine.change_lifecycle(&world.owner(), |settings| settings.sliding = sliding);
     let from = world.engine.history(&container, &Scope::default(), &HistoryFrom::Now, 9).expect("a page");
-    world.create("a", r#""id":"dies""#).expect("created");
+    world.create("a", r#""id":"expires""#).expect("created");
     world.create("a", r#""id":"held""#).expect("created");
     let last = world.create("a", r#""id":"stays","ttl":-1"#).expect("created").lsn;
     world.engine.hold_item(&world.owner(), &address("a", "held"), "a trial").expect("held");
@@ -91,12 +91,12 @@ fn t21_t28_t33_what_no_user_writes_takes_no_lsn() {
     assert_eq!(lsn(&world), last, "a purge");
     world.engine.lift_item(&world.owner(), &address("a", "held")).expect("lifted");
     assert_eq!(lsn(&world), last, "the end of a hold, and with it an expiry");
-    settings(true).expect("a wish");
+    settings(true).expect("a valid setting");
     let name = ItemName::Id("slides".into());
     let slides = world.create("a", r#""id":"slides""#).expect("created").lsn;
     world.pass(5);
     let read = world.engine.read(&world.current(), &key("a"), &name, &Precondition::None).expect("there");
-    world.engine.renew(&read.renewal.expect("a renewal")).expect("nobody has").wait().expect("durable");
+    world.engine.renew(&read.renewal.expect("a renewal")).expect("not yet renewed").wait().expect("durable");
     assert_eq!((lsn(&world), read.range.lsn), (slides, slides), "a renewal by a read");
     let indexing = r#","defaultTtl":10,"indexingPolicy":{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}"#;
     let definition = definition("c", indexing);
@@ -136,7 +136,7 @@ fn an_lsn_outlives_items_restarts_and_crashes() {
     for (mode, kept) in [(CrashMode::BeforeCommit, 0), (CrashMode::AfterCommit, 1)] {
         let before = lsn(&world);
         world.crash_after(0, mode);
-        world.create("a", r#""id":"y""#).expect_err("nobody is told how it ended");
+        world.create("a", r#""id":"y""#).expect_err("the outcome is unknown");
         let known = world.current().partitions[0].lsn();
         assert_eq!(known, before, "{mode:?}: nothing is shown that a crash may undo");
         world.restart();

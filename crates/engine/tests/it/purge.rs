@@ -67,7 +67,7 @@ fn t20_a_huge_container_does_not_starve_a_thousand_small_ones() {
 
 /// The alarm wakes the loop only for items that are due before the purge would wake by itself.
 #[test]
-fn the_alarm_rings_for_earlier_deaths_only() {
+fn the_alarm_rings_for_earlier_expiries_only() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
     let world = World::new();

@@ -20,7 +20,7 @@ fn world() -> World {
 
 /// T14: a token names no expired item, so it is the same whether or not the purge has run.
 #[test]
-fn t14_a_token_does_not_tell_of_the_dead() {
+fn t14_a_token_does_not_disclose_expired_items() {
     for filter in ["", "WHERE c._ts >= 1"] {
         let world = world();
         world.pass(10);

@@ -216,7 +216,7 @@ fn a_token_of_another_query_is_refused() {
 
 /// T16: computed values stay, but items that expired between two pages are not returned.
 #[test]
-fn t16_what_dies_between_two_pages_is_not_sent() {
+fn t16_what_expires_between_two_pages_is_not_sent() {
     for query in
         ["SELECT * FROM c WHERE c.n >= 0", "SELECT * FROM c ORDER BY c.n", "SELECT * FROM c WHERE c.g < 5"]
     {
@@ -388,7 +388,7 @@ fn a_brief_query_answers_as_any_other_or_not_at_all() {
     for (text, is_brief) in [
         ("SELECT * FROM c WHERE c.n = 77", true),
         ("SELECT * FROM c WHERE c.n >= 77 AND c.n < 90 ORDER BY c.n", true),
-        ("SELECT * FROM c WHERE c.n = 'nobody'", true),
+        ("SELECT * FROM c WHERE c.n = 'missing'", true),
         ("SELECT * FROM c WHERE CONTAINS(c.word, 'w')", false),
         ("SELECT * FROM c", false),
     ] {

@@ -21,7 +21,7 @@ fn t13_everything_goes_at_once_and_nothing_comes_back() {
     let mut world = World::new();
     let before = world.container(r#","defaultTtl":10"#);
     world.create("a", r#""id":"x""#).expect("new");
-    world.create("a", r#""id":"dead""#).expect("new");
+    world.create("a", r#""id":"expired""#).expect("new");
     world.pass(10);
     world.create("a", r#""id":"y""#).expect("new");
     collection(&world, "c");
@@ -38,7 +38,7 @@ fn t13_everything_goes_at_once_and_nothing_comes_back() {
     let after = world.container(r#","defaultTtl":-1"#);
     assert!(world.engine.last_sequence() > sequence, "what clients have seen is never ahead of us");
     assert_ne!(after.rid, before.rid);
-    assert!(["x", "y", "dead"].iter().all(|id| !world.is_living("a", id)));
+    assert!(["x", "y", "expired"].iter().all(|id| !world.is_living("a", id)));
     world.create("a", r#""id":"x""#).expect("its name is free");
     assert_eq!(world.ids("SELECT * FROM c"), ["x"]);
     world.drain();
@@ -82,11 +82,14 @@ fn t31_a_hold_anywhere_keeps_everything() {
     world.engine.hold_item(&item, &address, "case 7").expect("it lives");
     refused("'db/c'");
     world.engine.lift_item(&item, &address).expect("it is held");
-    world.engine.change_lifecycle(&last, |settings| settings.hold = Some("case 7".into())).expect("a wish");
+    world
+        .engine
+        .change_lifecycle(&last, |settings| settings.hold = Some("case 7".into()))
+        .expect("a valid setting");
     refused("'other/last'");
 
     assert!(world.is_living("a", "x"), "nothing has gone");
     assert_eq!((world.engine.databases().len(), world.engine.collections("app").len()), (2, 1));
-    world.engine.change_lifecycle(&last, |settings| settings.hold = None).expect("a wish");
+    world.engine.change_lifecycle(&last, |settings| settings.hold = None).expect("a valid setting");
     assert_eq!(world.engine.reset(), Ok(3));
 }

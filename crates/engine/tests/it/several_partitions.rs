@@ -113,7 +113,7 @@ fn t28_both_feeds_go_through_all_partitions() {
             match event.kind {
                 EventKind::Create => created += 1,
                 EventKind::Expire => {
-                    let item = event.previous.as_ref().expect("the item that died");
+                    let item = event.previous.as_ref().expect("the item that expired");
                     assert!(expired.insert(item.id().to_owned()), "{} expires twice", item.id());
                 }
                 other => panic!("{other:?}"),

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use engine::{ArchiveDirectory, Container, ItemName, Operation, Outcome, Precondition};
 
-use crate::countings::{assert_dies, read, wish};
+use crate::ttl_modes::{assert_expires, read, set_lifecycle};
 use crate::world::{START, World, key};
 
 /// Returns a world with a container whose reads restart countdowns.
 fn sliding(more: &str) -> World {
     let world = World::new();
     world.container(more);
-    wish(&world, |settings| settings.sliding = true);
+    set_lifecycle(&world, |settings| settings.sliding = true);
     world
 }
 
@@ -24,7 +24,7 @@ fn look(world: &World, container: &Container, id: &str) -> Outcome {
 
 /// Each reader reads once in every second: that is one small write a second, however many they are, and there is no other write.
 #[test]
-fn t33_ten_thousand_readers_keep_an_item_alive_with_bounded_writes() {
+fn t33_ten_thousand_readers_renew_an_item_with_bounded_writes() {
     const READERS: u64 = 10_000;
     const THREADS: u64 = 8;
     const SECONDS: u64 = 12;
@@ -62,7 +62,7 @@ fn t33_ten_thousand_readers_keep_an_item_alive_with_bounded_writes() {
     let item = world.read("a", "x").expect("it lives");
     assert_eq!((item.ts, item.etag, item.sequence), (made.ts, made.etag, made.sequence));
     assert_eq!(world.drain(), 0);
-    assert_dies(&world, START + SECONDS + 5, "since the last read");
+    assert_expires(&world, START + SECONDS + 5, "since the last read");
 }
 
 /// No reader is promised a renewal that a crash could undo.
@@ -72,7 +72,7 @@ fn t33_who_reads_before_a_touch_is_known_to_be_durable_waits_for_it_too() {
     world.create("a", r#""id":"x""#).expect("created");
     world.pass(3);
     let renewal = look(&world, &world.current(), "x").renewal.expect("it slides");
-    let first = world.engine.renew(&renewal).expect("nobody has");
+    let first = world.engine.renew(&renewal).expect("not yet renewed");
     let second = world.engine.renew(&renewal).expect("it is not known to be durable");
     assert_eq!((first.wait(), second.wait()), (Ok(Some(5)), Ok(Some(5))));
     assert!(world.engine.renew(&renewal).is_none(), "now it is");
@@ -129,7 +129,7 @@ fn t33_t34_a_read_gives_way_to_the_next_if_its_time_is_rejected() {
 
 /// T13: the renewal of a read that was in time may come too late.
 #[test]
-fn t13_t33_a_touch_that_comes_too_late_revives_nobody() {
+fn t13_t33_a_renewal_that_comes_too_late_revives_no_item() {
     let world = sliding(r#","defaultTtl":5"#);
     world.create("a", r#""id":"x""#).expect("created");
     world.pass(4);
@@ -145,16 +145,16 @@ fn t13_t33_a_touch_that_comes_too_late_revives_nobody() {
     world.pass(3);
     assert_eq!(world.engine.renew(&late).expect("not done").wait(), Ok(Some(0)), "another item is there");
     assert_eq!(look(&world, &world.current(), "x").seconds_left, Some(5));
-    assert_dies(&world, START + 10, "nobody has read the new one");
+    assert_expires(&world, START + 10, "the new one was not read");
 }
 
 /// T32, and the deletion record: neither has an item that a read has kept living, and both have the true instant in the end,
 /// whether the purge removes the item or a write that takes its id.
 #[test]
-fn t32_t33_evidence_tells_when_a_slid_item_died() {
+fn t32_t33_evidence_tells_when_a_renewed_item_expired() {
     for by_write in [false, true] {
         let world = sliding(r#","defaultTtl":60"#);
-        wish(&world, |settings| {
+        set_lifecycle(&world, |settings| {
             (settings.archive, settings.deletion_record) = (ArchiveDirectory::parse("cold"), true);
         });
         world.create("a", r#""id":"x""#).expect("created");
@@ -162,7 +162,7 @@ fn t32_t33_evidence_tells_when_a_slid_item_died() {
         world.pass(50);
         read(&world, "x").expect("it lives");
         world.pass(50);
-        assert_eq!(world.drain(), 1, "only the one that nobody has read");
+        assert_eq!(world.drain(), 1, "only the one that was not read");
         assert_eq!(world.archive.lines("cold").len(), 1);
         world.pass(1000);
         if by_write {

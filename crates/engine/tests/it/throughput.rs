@@ -186,7 +186,7 @@ fn t20_the_purge_spends_only_what_users_leave() {
         let report = step();
         assert_eq!((report.purged_items, report.out_of_units), (0, true), "users left nothing");
         world.clock.advance(Duration::from_secs(1));
-        assert_eq!(spend_second(), undisturbed, "nobody is refused because of the dead");
+        assert_eq!(spend_second(), undisturbed, "no request is refused because of expired items");
     }
     let mut rates = Vec::new();
     while world.engine.purge_status().next_due.is_some() {

@@ -100,7 +100,7 @@ fn t28_names_are_those_of_the_time() {
 }
 
 #[test]
-fn a_watch_that_nobody_uses_covers_nothing_new() {
+fn an_unused_watch_covers_nothing_new() {
     let world = World::new();
     let keeps = |name: &str| {
         if world.engine.collection("db", name).is_none() {
@@ -120,7 +120,7 @@ fn a_watch_that_nobody_uses_covers_nothing_new() {
 }
 
 #[test]
-fn t28_the_owner_turns_the_feed_off_when_nobody_watches_and_the_next_watch_turns_it_on() {
+fn t28_the_owner_turns_the_feed_off_while_no_client_watches_and_the_next_watch_turns_it_on() {
     let world = World::new();
     insert(&world, "a", 1, -1);
     let owner = || engine::Owner::Collection(world.engine.collection("db", "a").expect("there"));
@@ -129,12 +129,12 @@ fn t28_the_owner_turns_the_feed_off_when_nobody_watches_and_the_next_watch_turns
     turn_off().expect("it is off");
     let since = world.engine.watch(&database()).expect("watched");
     let refused = turn_off();
-    assert!(matches!(&refused, Err(Error::Invalid { .. })), "somebody watches: {refused:?}");
+    assert!(matches!(&refused, Err(Error::Invalid { .. })), "a client watches: {refused:?}");
     assert!(keeps());
     insert(&world, "a", 2, -1);
     assert_eq!(told(&world, &database(), since).expect("told"), ["insert a"]);
     world.pass(24 * 60 * 60 + 1);
-    turn_off().expect("nobody watches");
+    turn_off().expect("no client watches");
     assert!(!keeps());
     insert(&world, "a", 3, -1);
     let again = world.engine.watch(&database()).expect("watched again");

@@ -33,7 +33,7 @@ pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
 }
 
 /// An event.
-struct Line {
+struct FeedEvent {
     kind: EventKind,
     at: Time,
     name: String,
@@ -67,7 +67,7 @@ async fn tail(visit: &Visit, owner: &Owner) -> Result<Markup, Fault> {
     })
 }
 
-fn row(owner: &Owner, line: &Line) -> Markup {
+fn row(owner: &Owner, line: &FeedEvent) -> Markup {
     let (class, word) = match line.kind {
         EventKind::Create => ("create", "created"),
         EventKind::Replace => ("replace", "replaced"),
@@ -87,7 +87,7 @@ fn row(owner: &Owner, line: &Line) -> Markup {
 }
 
 /// Returns the last lines, the newest first.
-fn history(engine: &Engine, owner: &Owner) -> engine::Result<Vec<Line>> {
+fn history(engine: &Engine, owner: &Owner) -> engine::Result<Vec<FeedEvent>> {
     let (barrier, now) = (engine.barrier()?, engine.now()?);
     let mut lines = Vec::new();
     for window in WINDOWS {
@@ -109,7 +109,7 @@ fn since(
     owner: &Owner,
     barrier: &Barrier,
     start: HistoryStart,
-) -> engine::Result<Vec<Line>> {
+) -> engine::Result<Vec<FeedEvent>> {
     let mut lines = Vec::new();
     match owner {
         Owner::Container(container) => {
@@ -127,7 +127,12 @@ fn since(
                     lines.extend(page.events.iter().map(|event| {
                         let item = event.current.as_ref().or(event.previous.as_ref());
                         let name = item.map(|item| item.id().to_owned()).unwrap_or_default();
-                        Line { kind: event.kind, at: event.position.time(), name, number: event.number.0 }
+                        FeedEvent {
+                            kind: event.kind,
+                            at: event.position.time(),
+                            name,
+                            number: event.number.0,
+                        }
                     }));
                     keep_last(&mut lines);
                     if !page.more {
@@ -145,7 +150,7 @@ fn since(
                     let found = event.current.as_ref().or(event.previous.as_ref());
                     let id = found.and_then(|found| found.document.get("_id"));
                     let name = id.map(|id| bson::to_extended_json(id, true)).unwrap_or_default();
-                    Line { kind: event.kind, at: event.position.time(), name, number: event.number.0 }
+                    FeedEvent { kind: event.kind, at: event.position.time(), name, number: event.number.0 }
                 }));
                 keep_last(&mut lines);
                 if !page.more {
@@ -159,7 +164,7 @@ fn since(
     Ok(lines)
 }
 
-fn keep_last(lines: &mut Vec<Line>) {
+fn keep_last(lines: &mut Vec<FeedEvent>) {
     lines.sort_by_key(|line| line.at);
     let surplus = lines.len().saturating_sub(LINES);
     lines.drain(..surplus);

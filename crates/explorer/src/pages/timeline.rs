@@ -106,8 +106,8 @@ pub(crate) fn forecast(
         let shown: u64 = forecast.intervals.iter().map(|tally| tally.items).sum();
         if (shown > 0 && shown >= forecast.later.items.saturating_mul(4)) || range == RANGES[RANGES.len() - 1]
         {
-            let nobody = shown == 0 && forecast.later.items == 0;
-            return if nobody { Ok((RANGES[0], of(RANGES[0])?)) } else { Ok((range, forecast)) };
+            let is_empty = shown == 0 && forecast.later.items == 0;
+            return if is_empty { Ok((RANGES[0], of(RANGES[0])?)) } else { Ok((range, forecast)) };
         }
     }
     unreachable!("the last range is taken")

@@ -34,8 +34,8 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
 }
 
 async fn mongodb(visit: &Visit) -> Markup {
-    let everybody = Document::new().with("usersInfo", Document::new().with("forAllDBs", true));
-    let users = visit.command("admin", everybody).await;
+    let all_users = Document::new().with("usersInfo", Document::new().with("forAllDBs", true));
+    let users = visit.command("admin", all_users).await;
     html! {
         section.card {
             h2 { "MongoDB" }

@@ -26,7 +26,7 @@ const PAGES: &[&str] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_are_shown_the_way_in_and_nothing_else() {
+async fn unauthenticated_visitors_are_shown_the_sign_in_form_and_nothing_else() {
     let world = World::with_orders("60");
     world.put(r#"{"id":"secret","pk":1}"#);
     for path in PAGES {

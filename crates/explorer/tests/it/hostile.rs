@@ -113,7 +113,7 @@ async fn names_of_containers_reasons_and_users_are_text() {
 
 /// Unauthenticated clients cannot enlarge the answers that they leave unread.
 #[tokio::test]
-async fn a_long_address_is_not_sent_back_to_a_stranger() {
+async fn a_long_address_is_not_sent_back_to_an_unauthenticated_client() {
     let world = World::with_orders("60");
     let ask = async |path: &str| world.ask(get(path, None)).await;
     let size = ask("sign-in").await.text.len();

@@ -73,7 +73,7 @@ async fn two_who_change_an_item_see_both_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t13_an_item_that_dies_while_it_is_edited_does_not_come_back_and_the_text_is_kept() {
+async fn t13_an_item_that_expires_while_it_is_edited_does_not_come_back_and_the_text_is_kept() {
     let world = World::with_orders("60");
     let number = world.put(r#"{"id":"a","pk":1}"#).rid.number;
     let browser = world.sign_in(KEY).await;

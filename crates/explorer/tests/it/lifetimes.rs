@@ -182,7 +182,7 @@ async fn t30_the_guard_wants_to_be_told_that_it_is_meant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t31_what_is_held_is_listed_does_not_die_and_is_let_go() {
+async fn t31_what_is_held_is_listed_does_not_expire_and_can_be_released() {
     let world = World::with_orders("60");
     world.put(r#"{"id":"a","pk":1}"#);
     let browser = world.sign_in(KEY).await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bson::RawDocument;
 use engine::Engine;
 use engine::collection::{
-    Collection, CollectionDefinition, Found, Inserted, Modified, Reading, Receipt, Receipts, Target, Verdict,
-    Workspace,
+    Collection, CollectionDefinition, Inserted, LivingDocument, Modified, Reading, Receipt, Receipts, Target,
+    Verdict, Workspace,
 };
 use engine::find::{AccessPath, DocumentScan, Plan};
 use mql::Code;
@@ -211,7 +211,7 @@ impl Executor {
         &self,
         collection: &Arc<Collection>,
         target: Target,
-        decide: impl FnOnce(Option<&Found>, Time) -> engine::Result<Verdict> + Send + 'static,
+        decide: impl FnOnce(Option<&LivingDocument>, Time) -> engine::Result<Verdict> + Send + 'static,
         receipt: Option<Receipt>,
     ) -> Result<Modified> {
         let modified = match &self.transaction {

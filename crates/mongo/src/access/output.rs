@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value, ValueRef};
-use engine::collection::{Collection, CollectionDefinition, Decision, Found, Target, Verdict};
+use engine::collection::{Collection, CollectionDefinition, Decision, LivingDocument, Target, Verdict};
 use engine::find::{self, PlanRequest};
 use engine::{Engine, Lifecycle, Owner};
 use mql::filter::{Filter, Settings};
@@ -211,7 +211,7 @@ fn counterpart(
     collection: &Arc<Collection>,
     filter: &Arc<Filter>,
     context: &Context,
-) -> Result<Option<Found>> {
+) -> Result<Option<LivingDocument>> {
     executor.read(&[collection], |reading| {
         let collation = &bson::Collation::simple();
         let request = PlanRequest { filter, sort: None, limit: Some(1), collation, hint: None };
@@ -238,7 +238,12 @@ struct MergeStep {
 impl MergeStep {
     /// Returns the verdict on the counterpart, or on the insert if the target does not exist. A verdict without an answer
     /// says that the document found is no longer the counterpart.
-    fn decide(&self, found: Option<&Found>, aim: &Target, context: &Context) -> engine::Result<Verdict> {
+    fn decide(
+        &self,
+        found: Option<&LivingDocument>,
+        aim: &Target,
+        context: &Context,
+    ) -> engine::Result<Verdict> {
         let is_counterpart = match found {
             Some(found) => self.filter.matches(found.document.view(), context)?,
             None => true,
@@ -312,7 +317,7 @@ fn modify(
     let step = merge_step;
     let (merge_step, looked_at) = (merge_step.clone(), aim.clone());
     let (timestamp, seed) = (context.timestamp, context.random());
-    let decide = move |found: Option<&Found>, now: storage::Time| {
+    let decide = move |found: Option<&LivingDocument>, now: storage::Time| {
         let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
         merge_step.decide(found, &looked_at, &Context::new(millis, timestamp, seed, Arc::default()))
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Binary, BinaryRef, Document, RawDocument, Value, ValueRef};
-use engine::collection::{Decision, Found, Target, Verdict};
+use engine::collection::{Decision, LivingDocument, Target, Verdict};
 use engine::{Collection, CollectionDefinition, Engine};
 use mql::Code;
 use storage::Direction;
@@ -163,7 +163,7 @@ impl Users<'_> {
         };
         let document = RawDocument::from_document(&user.to_document());
         let key = Value::String(User::key(&user.name, &user.database));
-        let decide = move |found: Option<&Found>, _| {
+        let decide = move |found: Option<&LivingDocument>, _| {
             Ok(Verdict::from(if found.is_some() { Decision::Keep } else { Decision::Insert(document) }))
         };
         let done = self.engine.modify(&collection, Target::Id(key), decide, None).await?;
@@ -178,7 +178,7 @@ impl Users<'_> {
         change: impl FnOnce(User) -> User + Send + 'static,
     ) -> Result<bool> {
         let Some(collection) = self.collection() else { return Ok(false) };
-        let decide = move |found: Option<&Found>, _| {
+        let decide = move |found: Option<&LivingDocument>, _| {
             let user = found.and_then(|found| User::parse(&found.document));
             Ok(Verdict::from(match user {
                 Some(user) => Decision::Replace(RawDocument::from_document(&change(user).to_document())),
@@ -192,7 +192,7 @@ impl Users<'_> {
     /// Forgets a user; false if there was none.
     pub(crate) async fn drop(&self, name: &str, database: &str) -> Result<bool> {
         let Some(collection) = self.collection() else { return Ok(false) };
-        let decide = |found: Option<&Found>, _| {
+        let decide = |found: Option<&LivingDocument>, _| {
             Ok(Verdict::from(if found.is_some() { Decision::Delete } else { Decision::Keep }))
         };
         let key = Value::String(User::key(name, database));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Document, Value, ValueRef};
-use engine::collection::{Collection, Found};
+use engine::collection::{Collection, LivingDocument};
 use engine::{Event, EventKind, Manner, WatchEvent, Watched};
 use mql::Code;
 use mql::pipeline::{ChangeStream, FullDocument};
@@ -59,7 +59,7 @@ fn of_item(
     token: Token,
     namespace: Document,
     collection: &Arc<Collection>,
-    event: &Event<Found>,
+    event: &Event<LivingDocument>,
     options: &ChangeStream,
     executor: &Executor,
 ) -> Result<Option<Document>> {
@@ -98,14 +98,14 @@ fn of_item(
     Ok(Some(described))
 }
 
-fn shown(found: Option<&Found>) -> Value {
+fn shown(found: Option<&LivingDocument>) -> Value {
     found.map_or(Value::Null, |found| found.document.to_document().into())
 }
 
 /// Returns the document that goes with an update; none if the client did not ask for it.
 fn full_document(
     collection: &Arc<Collection>,
-    event: &Event<Found>,
+    event: &Event<LivingDocument>,
     id: &Value,
     options: &ChangeStream,
     executor: &Executor,
@@ -124,7 +124,7 @@ fn full_document(
 /// Returns the document before a change; none if the client did not ask for it.
 fn before_change(
     collection: &Collection,
-    event: &Event<Found>,
+    event: &Event<LivingDocument>,
     options: &ChangeStream,
 ) -> Result<Option<Value>> {
     match options.full_document_before_change {

@@ -57,7 +57,7 @@ mod list_indexes;
 mod log_rotate;
 mod logout;
 #[cfg(test)]
-mod named_elsewhere;
+mod named_elsewhere_tests;
 pub(crate) mod needs;
 mod ping;
 mod profile;

@@ -35,9 +35,9 @@ pub(crate) async fn serve(accepted: Accepted, service: Arc<Service>) {
     let Accepted { socket, peer: standing, mut stopped } = accepted;
     let (Ok(peer), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else { return };
     let _ = socket.set_nodelay(true);
-    let patience = service.settings.limits.handshake_timeout;
-    let deadline = Instant::now() + patience;
-    let opening = transport::open(socket, service.settings.tls.as_ref(), patience);
+    let max_wait = service.settings.limits.handshake_timeout;
+    let deadline = Instant::now() + max_wait;
+    let opening = transport::open(socket, service.settings.tls.as_ref(), max_wait);
     let opened = tokio::select! {
         opened = timeout_at(deadline, opening) => opened,
         () = standing.cut_off() => return tracing::debug!("{peer} was cut off before its handshake"),

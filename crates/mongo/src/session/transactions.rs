@@ -454,7 +454,7 @@ mod tests {
 
     /// Dropping an expired transaction takes a while; other sessions must not wait for that.
     #[test]
-    fn nobody_waits_while_an_expired_transaction_goes() {
+    fn no_caller_waits_while_an_expired_transaction_ends() {
         let shared = shared();
         let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };

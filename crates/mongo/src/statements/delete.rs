@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument};
-use engine::collection::{Collection, Decision, Found, Receipt, Target, Verdict};
+use engine::collection::{Collection, Decision, LivingDocument, Receipt, Target, Verdict};
 
 use super::{ATTEMPTS_MAX, ContextSeed, Selection, recorded, too_many_attempts};
 use crate::access::executor::Executor;
@@ -42,8 +42,9 @@ impl DeleteStatement {
                 (None, None) => return Ok(Deleted::default()),
             };
             let (statement, tried) = (Arc::clone(self), target.clone());
-            let decide =
-                move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried);
+            let decide = move |found: Option<&LivingDocument>, now: storage::Time| {
+                statement.decide(found, now, &tried)
+            };
             let modified = executor.modify(collection, target, decide, receipt.clone()).await?;
             if let Some(answer) = &modified.answer {
                 let before =
@@ -63,8 +64,9 @@ impl DeleteStatement {
         let mut count = 0;
         for target in self.selection.all(executor, collection, &self.context_seed)? {
             let (statement, tried) = (Arc::clone(self), target.clone());
-            let decide =
-                move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried);
+            let decide = move |found: Option<&LivingDocument>, now: storage::Time| {
+                statement.decide(found, now, &tried)
+            };
             let modified = executor.modify(collection, target, decide, None).await?;
             count += u64::from(modified.before.is_some() && modified.after.is_none());
         }
@@ -73,7 +75,12 @@ impl DeleteStatement {
 
     /// Returns the verdict on the document that was found. A verdict without an answer says that it no longer is the one
     /// that was looked for.
-    fn decide(&self, found: Option<&Found>, now: storage::Time, target: &Target) -> engine::Result<Verdict> {
+    fn decide(
+        &self,
+        found: Option<&LivingDocument>,
+        now: storage::Time,
+        target: &Target,
+    ) -> engine::Result<Verdict> {
         let context = self.context_seed.context(now);
         let record = |document: Option<&RawDocument>| {
             let mut answer = Document::new().with("n", i32::from(document.is_some()));

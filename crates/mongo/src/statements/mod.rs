@@ -17,7 +17,7 @@ mod update;
 use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, Value, ValueRef};
-use engine::collection::{Collection, Found, Reading, Target};
+use engine::collection::{Collection, LivingDocument, Reading, Target};
 use engine::find::{self, Plan, PlanRequest};
 use mql::Code;
 use mql::expression::{Expression, Scope, Variables};
@@ -250,7 +250,7 @@ impl Selection {
         executor: &Executor,
         collection: &Arc<Collection>,
         context_seed: &ContextSeed,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<LivingDocument>> {
         let sort = self.sort.as_deref();
         blocking_read(executor, collection, |reading| {
             let context = &context_seed.context(reading.now());
@@ -259,7 +259,7 @@ impl Selection {
             let limit = Some(1).filter(|_| sorted);
             let mut scan = executor.scan(plan, collection, &self.filter, limit);
             let Some(sort) = sort.filter(|_| !sorted) else { return Ok(scan.next(reading, context)?) };
-            let mut best: Option<(SortKey, Found)> = None;
+            let mut best: Option<(SortKey, LivingDocument)> = None;
             while let Some(found) = scan.next(reading, context)? {
                 let meta = search_meta(&self.filter, found.document.view(), context)?;
                 let key = sort.key(found.document.view(), &self.collation, meta.as_ref(), context)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
-use engine::collection::{Collection, Decision, Found, Modified, Receipt, Target, Verdict};
+use engine::collection::{Collection, Decision, LivingDocument, Modified, Receipt, Target, Verdict};
 use mql::Context;
 use mql::update::{self, Update};
 
@@ -43,7 +43,7 @@ impl Updated {
         if modified.repeated || (updated.matched == 0 && updated.upserted.is_none()) {
             return updated;
         }
-        let image = |found: Option<Found>| found.map(|found| found.document);
+        let image = |found: Option<LivingDocument>| found.map(|found| found.document);
         Updated { before: image(modified.before), after: image(modified.after), ..updated }
     }
 
@@ -80,7 +80,7 @@ impl Updated {
     }
 }
 
-fn id_of(found: &Found) -> Option<Value> {
+fn id_of(found: &LivingDocument) -> Option<Value> {
     found.document.get("_id").map(bson::ValueRef::to_value)
 }
 
@@ -118,8 +118,9 @@ impl UpdateStatement {
                 None => return self.nothing(executor, collection, receipt).await,
             };
             let (statement, tried) = (Arc::clone(self), target.clone());
-            let decide =
-                move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried, images);
+            let decide = move |found: Option<&LivingDocument>, now: storage::Time| {
+                statement.decide(found, now, &tried, images)
+            };
             let modified = executor.modify(collection, target, decide, receipt.clone()).await;
             let modified = modified.map_err(|error| self.explained(error, executor))?;
             let lost = !modified.repeated && modified.answer.is_none();
@@ -139,7 +140,7 @@ impl UpdateStatement {
         let mut updated = Updated::default();
         for target in self.selection.all(executor, collection, &self.context_seed)? {
             let (statement, tried) = (Arc::clone(self), target.clone());
-            let decide = move |found: Option<&Found>, now: storage::Time| {
+            let decide = move |found: Option<&LivingDocument>, now: storage::Time| {
                 statement.decide(found, now, &tried, Images::NotRecorded)
             };
             let modified = executor.modify(collection, target, decide, None).await;
@@ -160,7 +161,7 @@ impl UpdateStatement {
     /// that was looked for.
     fn decide(
         &self,
-        found: Option<&Found>,
+        found: Option<&LivingDocument>,
         now: storage::Time,
         target: &Target,
         images: Images,
@@ -235,7 +236,7 @@ impl UpdateStatement {
     ) -> Result<Updated> {
         let id = self.upsert_id(executor)?;
         let statement = Arc::clone(self);
-        let decide = move |found: Option<&Found>, now: storage::Time| {
+        let decide = move |found: Option<&LivingDocument>, now: storage::Time| {
             let context = statement.context_seed.context(now);
             match found {
                 None => statement.insertion(&context, images),
@@ -258,7 +259,7 @@ impl UpdateStatement {
         if receipt.is_none() {
             return Ok(Updated::default());
         }
-        let decide = |_: Option<&Found>, _: storage::Time| {
+        let decide = |_: Option<&LivingDocument>, _: storage::Time| {
             Ok(Verdict {
                 decision: Decision::Keep,
                 answer: Some(Updated::record(false, false, None, (None, None))),
@@ -274,7 +275,7 @@ impl UpdateStatement {
     }
 }
 
-fn duplicate_id(found: &Found) -> engine::Error {
+fn duplicate_id(found: &LivingDocument) -> engine::Error {
     let id = id_of(found).unwrap_or(Value::Null);
     engine::Error::DuplicateKey {
         index: "_id_".into(),

@@ -77,7 +77,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
         r#"{"revokeRolesFromUser": "anna", "roles": ["dbAdmin"]}"#,
         r#"revokeRolesFromUser PRIMARY admin.anna {"roles":["dbAdmin"]} success -"#,
     ),
-    ("admin", r#"{"dropUser": "nobody"}"#, "dropUser PRIMARY admin.nobody - failure 11"),
+    ("admin", r#"{"dropUser": "missing"}"#, "dropUser PRIMARY admin.missing - failure 11"),
     (
         "admin",
         r#"{"setParameter": 1, "cursorTimeoutMillis": 1000, "comment": "x"}"#,
@@ -174,10 +174,10 @@ async fn refusals_name_the_user_and_the_target() {
     owner.ok(json(create)).await;
     let mut seen = log.events().len();
 
-    let mut stranger = server.connect().await;
-    stranger.fails("shop", json(r#"{"find": "carts", "filter": {"_id": "not-for-the-log"}}"#)).await;
+    let mut unauthenticated = server.connect().await;
+    unauthenticated.fails("shop", json(r#"{"find": "carts", "filter": {"_id": "not-for-the-log"}}"#)).await;
     assert_eq!(news(&log, &mut seen), ["find - shop.carts - denied 13"]);
-    assert!(authenticate(&mut stranger, Hash::Sha1, "admin", "anna", "wrong").await.is_err());
+    assert!(authenticate(&mut unauthenticated, Hash::Sha1, "admin", "anna", "wrong").await.is_err());
     assert_eq!(news(&log, &mut seen), ["saslContinue - anna@admin - denied 18"]);
 
     let mut anna = server.connect().await;
@@ -216,9 +216,9 @@ async fn a_command_for_the_holder_of_a_key_is_logged_under_that_key() {
         server.service.perform_as_account(holder, drop.clone().into_bytes()).await.unwrap();
         assert_eq!(news(&log, &mut seen), [format!("drop {name} shop.carts - success -")]);
     }
-    let stranger = key(Kind::Primary, "b3RoZXI=");
+    let unauthenticated = key(Kind::Primary, "b3RoZXI=");
     let mut seen = log.events().len();
-    server.service.perform_as_account(&stranger, drop.into_bytes()).await.unwrap();
+    server.service.perform_as_account(&unauthenticated, drop.into_bytes()).await.unwrap();
     let lines = news(&log, &mut seen);
     assert!(lines[0].ends_with("shop.carts - denied 13"), "a key that was replaced meanwhile: {lines:?}");
 }

@@ -38,7 +38,7 @@ async fn the_account_gets_in_with_its_key_on_any_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_may_only_say_hello() {
+async fn unauthenticated_clients_may_only_say_hello() {
     let server = locked().await;
     let mut client = server.connect().await;
     for allowed in ["hello", "ping", "buildInfo", "connectionStatus", "whatsmyuri", "logout", "listCommands"]
@@ -58,7 +58,7 @@ async fn strangers_may_only_say_hello() {
 async fn a_wrong_password_and_an_unknown_user_look_the_same() {
     let server = locked().await;
     let mut shown = Vec::new();
-    for (user, password) in [("bolide", "wrong"), ("nobody", "wrong"), ("nobody", PASSWORD)] {
+    for (user, password) in [("bolide", "wrong"), ("missing", "wrong"), ("missing", PASSWORD)] {
         let mut client = server.connect().await;
         let mut exchange = Exchange::new(Hash::Sha256, user, password);
         let first = client.admin(exchange.start(true)).await;
@@ -93,7 +93,7 @@ async fn an_authentication_may_come_with_the_greeting() {
             _ => (name, value),
         });
     let hello = command("hello")
-        .with("saslSupportedMechs", "admin.nobody")
+        .with("saslSupportedMechs", "admin.missing")
         .with("speculativeAuthenticate", wrong.collect::<Document>());
     let reply = client.ok(hello).await;
     assert!(!reply.contains("speculativeAuthenticate") && !reply.contains("saslSupportedMechs"));
@@ -214,7 +214,7 @@ const OPEN: [&str; 11] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_are_answered_by_these_commands_and_no_others() {
+async fn unauthenticated_clients_are_answered_by_these_commands_and_no_others() {
     let server = locked().await;
     let listed = server.connect().await.ok(command("listCommands")).await;
     let Some(Value::Document(commands)) = listed.get("commands") else { panic!("{listed:?}") };

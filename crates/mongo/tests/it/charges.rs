@@ -106,7 +106,7 @@ const READS: [&str; 5] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
     let rule = format!(r#", "expireAfterSeconds": {EXPIRE_AFTER_SECONDS}"#);
-    let mut deaths = 0;
+    let mut expiries = 0;
     for seed in 0..10 {
         let (mut rng, mut now) = (Rng::with_seed(seed), START);
         let mut expiring = World::new(&rule).await;
@@ -125,7 +125,7 @@ async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
                 // Documents expire with time, and so they may by a write.
                 for id in plain.ids().await.difference(&expiring.ids().await) {
                     plain.delete(*id).await;
-                    deaths += 1;
+                    expiries += 1;
                 }
                 let expected = plain.run(command).await;
                 assert_eq!(expiring.run(command).await, expected, "seed {seed} step {step} {command}");
@@ -133,7 +133,7 @@ async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
             }
         }
     }
-    assert!(deaths > 20, "{deaths} expiries prove nothing");
+    assert!(expiries > 20, "{expiries} expiries prove nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,7 +20,7 @@ pub(crate) const START: u64 = 1_700_000_000;
 pub(crate) const PASSWORD: &str = "c29tZSBrZXk+Lz0=";
 
 /// Long enough for a busy machine; a test that waits in vain fails after this long.
-const PATIENCE: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// A running front end.
 pub(crate) struct Server {
@@ -159,14 +159,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         // The server may close the connection at any time; tests look at its answer, or at its silence.
-        let _ = timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("the server takes bytes");
+        let _ = timeout(MAX_WAIT, self.stream.write_all(bytes)).await.expect("the server takes bytes");
         let _ = self.stream.flush().await;
     }
 
     /// The next message; none if the server has closed the connection.
     pub(crate) async fn read(&mut self) -> Option<Message> {
         let mut header = [0; 16];
-        let read = timeout(PATIENCE, self.stream.read_exact(&mut header)).await.expect("an answer or an end");
+        let read = timeout(MAX_WAIT, self.stream.read_exact(&mut header)).await.expect("an answer or an end");
         read.ok()?;
         let word = |at: usize| i32::from_le_bytes(header[at..at + 4].try_into().unwrap());
         let mut body = vec![0; word(0) as usize - 16];

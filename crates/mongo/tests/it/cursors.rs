@@ -28,7 +28,7 @@ async fn rest(client: &mut Client<TcpStream>, first: &Document) -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t16_a_later_batch_leaves_out_what_was_sorted_before_and_has_died_since() {
+async fn t16_a_later_batch_leaves_out_what_was_sorted_before_and_has_expired_since() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     for name in ["c", "other"] {

@@ -91,7 +91,7 @@ async fn what_is_wrong_is_told_on_the_short_way_too() {
 
 /// T1, T14: an expired document is not found, before the purge has run.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_dead_are_not_found_on_the_short_way() {
+async fn expired_documents_are_not_found_on_the_short_path() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     for command in [

@@ -119,7 +119,7 @@ async fn bad_compression_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_bytes_hurt_nobody() {
+async fn random_bytes_do_no_harm() {
     let server = Server::start().await;
     let seed = fastrand::u64(..);
     println!("seed {seed}");
@@ -213,7 +213,7 @@ async fn there_are_only_so_many_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_send_no_large_messages() {
+async fn unauthenticated_clients_send_no_large_messages() {
     let mut settings = settings();
     settings.authentication = Authentication::Required;
     let server = Server::with(settings).await;
@@ -237,7 +237,7 @@ async fn strangers_send_no_large_messages() {
     let open = Server::start().await;
     let mut client = open.connect().await;
     client.send(&message).await;
-    assert!(client.read().await.is_some(), "who need not authenticate is no stranger");
+    assert!(client.read().await.is_some(), "a client that need not authenticate is not counted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -318,7 +318,7 @@ async fn what_is_announced_and_does_not_come_takes_no_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_strangers_message_is_charged_to_strangers_until_it_is_whole() {
+async fn an_unauthenticated_message_is_charged_to_unauthenticated_clients_until_it_is_whole() {
     let load = Arc::new(Admission::default());
     let authentication = Authentication::Required;
     let settings = mongo::Settings { authentication, admission: Arc::clone(&load), ..settings() };

@@ -96,7 +96,7 @@ async fn salts_tell_neither_keys_nor_names() {
     let mut client = server.connect().await;
     let mut before = Vec::new();
     for round in 0..2 {
-        for user in ["bolide", "nobody"] {
+        for user in ["bolide", "missing"] {
             let exchange = Exchange::new(Hash::Sha256, user, "x");
             let first = client.ok(exchange.start(true)).await;
             let salt = payload(&first).split(',').nth(1).unwrap().to_owned();
@@ -110,12 +110,12 @@ async fn salts_tell_neither_keys_nor_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_primary_key_shuts_a_door_that_was_open() {
     let (server, keys) = server(Authentication::Optional).await;
-    let mut stranger = server.connect().await;
-    stranger.done("shop", json(INSERT)).await;
+    let mut unauthenticated = server.connect().await;
+    unauthenticated.done("shop", json(INSERT)).await;
     keys.regenerate(Kind::Secondary).unwrap();
-    stranger.done("shop", json(FIND)).await;
+    unauthenticated.done("shop", json(FIND)).await;
     let new = keys.regenerate(Kind::Primary).unwrap();
-    assert_eq!(stranger.fails("shop", json(FIND)).await.0, 13);
-    stranger.ping().await;
+    assert_eq!(unauthenticated.fails("shop", json(FIND)).await.0, 13);
+    unauthenticated.ping().await;
     log_in(&server, new.reveal()).await.unwrap().done("shop", json(FIND)).await;
 }

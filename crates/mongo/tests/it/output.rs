@@ -84,7 +84,7 @@ async fn what_out_was_making_when_a_process_ended_is_removed_by_the_next() {
 
 /// It would be dropped at the next start.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_makes_a_collection_that_looks_like_one_of_out_in_the_making() {
+async fn no_client_creates_a_collection_named_like_an_unfinished_one_of_out() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
@@ -145,19 +145,19 @@ async fn a_replaced_collection_keeps_its_throughput() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t24_t30_a_replaced_collection_keeps_what_its_owner_wished() {
+async fn t24_t30_a_replaced_collection_keeps_its_lifecycle_settings() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
     client.done("db", json(r#"{"create": "o"}"#)).await;
     let target = || server.engine.owner(Api::MongoDb, "db", "o").unwrap();
-    let wished = server.engine.change_lifecycle(&target(), |settings| {
+    let settings = server.engine.change_lifecycle(&target(), |settings| {
         settings.max_purge_delay = Some(60);
         settings.max_instant_expiry = Some(1_000);
         settings.deletion_record = true;
     });
     client.done("db", out(r#"{"$out": "o"}"#)).await;
-    assert_eq!(target().lifecycle(), wished.unwrap());
+    assert_eq!(target().lifecycle(), settings.unwrap());
     let logs = server.engine.deletion_logs().unwrap();
     assert_eq!(logs.len(), 2, "that of the one before, which was dropped, and its own");
     for log in logs {

@@ -25,7 +25,7 @@ async fn server(bounds: Bounds) -> (Server, Arc<Admission>) {
 }
 
 /// The tenant of all clients that need not authenticate.
-fn everybody() -> Tenant {
+fn tenant() -> Tenant {
     Tenant::new(Api::Mongo, [0_u8; 32])
 }
 
@@ -38,7 +38,7 @@ async fn what_gets_no_turn_may_be_tried_again() {
     let (server, load) = server(bounds()).await;
     let mut client = server.connect().await;
     client.done("test", insert(1)).await;
-    let taken = load.enter(everybody(), Work::Query).await.unwrap();
+    let taken = load.enter(tenant(), Work::Query).await.unwrap();
     let refused = client.on("test", find()).await;
     assert_eq!((code(&refused), text(&refused, "codeName")), (262, "ExceededTimeLimit"));
     assert_eq!(labels(&refused), ["SystemOverloadedError", "RetryableError"]);
@@ -52,8 +52,8 @@ async fn what_gets_no_turn_may_be_tried_again() {
     client.done("test", find()).await;
 
     let taken = (
-        load.enter(everybody(), Work::Brief).await.unwrap(),
-        load.enter(everybody(), Work::Statement).await.unwrap(),
+        load.enter(tenant(), Work::Brief).await.unwrap(),
+        load.enter(tenant(), Work::Statement).await.unwrap(),
     );
     assert_eq!(client.fails("test", insert(3)).await.0, 262);
     let delete = Document::new().with("q", Document::new()).with("limit", 1);
@@ -74,7 +74,7 @@ async fn a_cursor_goes_on_when_its_turn_comes() {
     let Some(Value::Document(cursor)) = opened.get("cursor") else { panic!("{opened:?}") };
     let Some(Value::Int64(id)) = cursor.get("id") else { panic!("{cursor:?}") };
     let more = Document::new().with("getMore", *id).with("collection", "c");
-    let taken = load.enter(everybody(), Work::Query).await.unwrap();
+    let taken = load.enter(tenant(), Work::Query).await.unwrap();
     let asked = tokio::spawn(async move { client.done("test", more).await });
     // Longer than other work may wait.
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -88,7 +88,7 @@ async fn what_would_not_fit_is_refused() {
     let (server, load) = server(Bounds { held_bytes: 1 << 20, ..bounds() }).await;
     let mut client = server.connect().await;
     client.done("test", insert(1)).await;
-    let held = load.hold(everybody(), 1 << 19).unwrap();
+    let held = load.hold(tenant(), 1 << 19).unwrap();
     assert_eq!(client.fails("test", find()).await.0, 262);
     assert_eq!(client.fails("test", insert(2)).await.0, 262);
     client.ping().await;

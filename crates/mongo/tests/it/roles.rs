@@ -267,10 +267,10 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("admin", r#"{"logRotate": 1}"#, "hostManager clusterAdmin root"),
     ("admin", r#"{"fsync": 1}"#, "hostManager clusterAdmin root"),
     ("admin", r#"{"configureFailPoint": "failCommand", "mode": "off"}"#, "hostManager clusterAdmin root"),
-    ("admin", r#"{"killAllSessions": [{"user": "nobody", "db": "x"}]}"#, "hostManager clusterAdmin root"),
+    ("admin", r#"{"killAllSessions": [{"user": "missing", "db": "x"}]}"#, "hostManager clusterAdmin root"),
     (
         "admin",
-        r#"{"killAllSessionsByPattern": [{"users": [{"user": "nobody", "db": "x"}]}]}"#,
+        r#"{"killAllSessionsByPattern": [{"users": [{"user": "missing", "db": "x"}]}]}"#,
         "hostManager clusterAdmin root",
     ),
     ("shop", r#"{"drop": "made"}"#, "readWrite dbAdmin dbOwner readWriteAnyDatabase restore root"),
@@ -278,7 +278,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Commands that every user may run, whatever the roles.
-const FOR_EVERYBODY: &[&str] = &[
+const FOR_EVERY_USER: &[&str] = &[
     r#"{"ping": 1}"#,
     r#"{"listDatabases": 1}"#,
     r#"{"startSession": 1}"#,
@@ -305,7 +305,7 @@ async fn golden_table_of_roles_and_commands() {
             let refused = is_refused(&mut client, database, command).await;
             assert_eq!(refused, expected, "{role}: {command} on {database}");
         }
-        for command in FOR_EVERYBODY {
+        for command in FOR_EVERY_USER {
             assert!(!is_refused(&mut client, "admin", command).await, "{role}: {command}");
         }
     }
@@ -316,7 +316,7 @@ async fn the_table_of_roles_and_commands_is_complete() {
     let (_server, mut owner) = locked().await;
     let name = |command: &str| json(command).iter().next().unwrap().0.to_owned();
     let tried = COMMANDS.iter().map(|(_, command, _)| name(command));
-    let tried: HashSet<String> = tried.chain(FOR_EVERYBODY.iter().map(|command| name(command))).collect();
+    let tried: HashSet<String> = tried.chain(FOR_EVERY_USER.iter().map(|command| name(command))).collect();
     let listed = owner.ok(json(r#"{"listCommands": 1}"#)).await;
     for (command, row) in inner(&listed, "commands").as_document().unwrap().iter() {
         let needs = row.as_document().unwrap().get("requiresAuth") == Some(&Value::Bool(true));
@@ -449,7 +449,7 @@ async fn a_change_of_roles_holds_from_the_next_command_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_was_dropped_is_nobody_even_if_the_name_comes_back() {
+async fn a_dropped_user_stays_refused_even_if_the_name_comes_back() {
     for authentication in [Authentication::Required, Authentication::Optional] {
         let (server, mut owner) = server(authentication).await;
         let mut ann = user(&server, &mut owner, "ann", &["root@admin"]).await;
@@ -466,13 +466,13 @@ async fn a_user_who_was_dropped_is_nobody_even_if_the_name_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_must_authenticate_a_user_is_still_bound() {
+async fn without_required_authentication_a_user_is_still_bound() {
     let (server, mut owner) = server(Authentication::Optional).await;
     let mut ann = user(&server, &mut owner, "ann", &["read@shop"]).await;
     let insert = r#"{"insert": "c", "documents": [{"x": 9}]}"#;
     assert!(is_refused(&mut ann, "shop", insert).await);
-    let mut stranger = server.connect().await;
-    stranger.done("shop", json(insert)).await;
+    let mut unauthenticated = server.connect().await;
+    unauthenticated.done("shop", json(insert)).await;
     ann.ok(json(r#"{"logout": 1}"#)).await;
     ann.done("shop", json(insert)).await;
 }

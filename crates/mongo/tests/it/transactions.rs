@@ -173,7 +173,7 @@ async fn a_commit_that_was_made_is_told_as_made_whatever_is_remembered_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t16_a_transaction_conflicts_if_a_document_that_it_has_read_dies_before_it_commits() {
+async fn t16_a_transaction_conflicts_if_a_document_that_it_has_read_expires_before_it_commits() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let rule =

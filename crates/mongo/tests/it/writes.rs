@@ -5,7 +5,7 @@ use bson::{Document, Value};
 use crate::client::{Server, inner, json};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn options_that_nobody_knows_are_refused() {
+async fn unknown_options_are_refused() {
     let server = Server::start().await;
     let mut client = server.connect().await;
     let commands = [

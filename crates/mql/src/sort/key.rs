@@ -8,6 +8,7 @@ use super::{Direction, Part, Sort};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::path::Component;
+use crate::size::value_bytes;
 
 /// The sort key of a document. Compared by [`Sort::compare`].
 #[derive(Debug, Clone)]
@@ -29,6 +30,11 @@ impl SortKey {
     /// Returns the values, one for each part of the order, as `{$meta: "sortKey"}` shows them.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.pieces.iter().map(|piece| &piece.value)
+    }
+
+    /// Returns how many bytes it takes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<SortKey>() + self.values().map(|value| value_bytes(value.view())).sum::<usize>()
     }
 
     pub(super) fn compare(&self, other: &SortKey, directions: impl Iterator<Item = Direction>) -> Ordering {

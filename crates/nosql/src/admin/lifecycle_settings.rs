@@ -141,7 +141,7 @@ pub(super) fn read(body: &Value, lifecycle: &mut Lifecycle) -> Result<(), Error>
             let known = names().collect::<Vec<_>>().join(", ");
             let name: String = name.chars().take(100).collect();
             return Err(Error::BadRequest(format!(
-                "'{name}' is not something that can be wished for; known are: {known}."
+                "'{name}' is not a lifecycle setting; known are: {known}."
             )));
         };
         if *value == Value::Null {

@@ -78,6 +78,8 @@ fn show_dry_run(default_ttl: DefaultTtl, dry_run: &DryRun) -> Value {
     object([
         member("defaultTtl", default_ttl.to_member().unwrap_or(Value::Null)),
         member("exact", Value::Bool(dry_run.expiring.exact)),
+        member("expiringAtOnce", tally(dry_run.expiring.tally)),
+        // The former name, for one version.
         member("dyingAtOnce", tally(dry_run.expiring.tally)),
         member("livingThen", tally(dry_run.remaining())),
     ])

@@ -90,7 +90,7 @@ pub(crate) fn check(engine: &Engine, claim: &Claim, head: &Head) -> Result<Optio
         return Err(forbidden("the permission does not cover writes"));
     }
     let (Some(granted), Some(asked)) =
-        (Place::find(engine, &permission.link), Place::find(engine, head.path.segments()))
+        (LinkTarget::find(engine, &permission.link), LinkTarget::find(engine, head.path.segments()))
     else {
         return Err(forbidden("the permission is for another resource"));
     };
@@ -156,13 +156,13 @@ fn check_key(permission: &Permission, verb: Verb, rest: &[&str], head: &Head) ->
 }
 
 /// A container, and the resource below it that a link names.
-struct Place<'a> {
+struct LinkTarget<'a> {
     container: Arc<Container>,
     container_name: &'a str,
     rest: Vec<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LinkTarget<'a> {
     fn find(engine: &Engine, segments: &'a [String]) -> Option<Self> {
         let [dbs, database, colls, container_name, rest @ ..] = segments else { return None };
         if dbs != "dbs" || colls != "colls" {

@@ -1,6 +1,6 @@
 //! Authentication: master-key signatures, resource tokens, and the bearer key of the admin API.
 //!
-//! The engine can only be reached through a [`Pass`], and only [`Gate`] makes passes, so a handler that forgot to
+//! The engine can only be reached through a [`Pass`], and only [`Authenticator`] makes passes, so a handler that forgot to
 //! authenticate does not compile. A resource token is checked against the request (`grant`) before a pass is made, so
 //! no handler can forget that either. Signatures are compared in constant time. Dates are checked against the real wall
 //! clock and not the store's clock: a test clock that is a year ahead must not lock its own clients out (T29).
@@ -249,13 +249,13 @@ impl Pass {
 }
 
 /// Guards the engine, and admits authenticated requests.
-pub(crate) struct Gate {
+pub(crate) struct Authenticator {
     engine: Arc<Engine>,
     keys: Keyring,
     wall_seconds: WallSeconds,
 }
 
-impl Gate {
+impl Authenticator {
     pub(crate) fn new(engine: Arc<Engine>, keys: Keyring, wall_seconds: WallSeconds) -> Self {
         Self { engine, keys, wall_seconds }
     }

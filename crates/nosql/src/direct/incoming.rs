@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_has_room_for_its_frame_and_little_more() {
+    async fn an_unauthenticated_client_has_room_for_its_frame_and_little_more() {
         let mut announced = frame()[..HEAD_BYTES].to_vec();
         announced[..4].copy_from_slice(&16_000_u32.to_le_bytes());
         announced.resize(16_000, 7);

@@ -11,7 +11,7 @@ use crate::handlers::call::{Call, check_whole, range_of};
 use crate::handlers::items;
 use crate::handlers::subresources::refuse_triggers;
 use crate::message::options::Flag;
-use crate::message::reply::{Place, Reply};
+use crate::message::reply::{Reply, ReplyOrigin};
 use crate::protocol::error::Error;
 use crate::protocol::limits::{BULK_ANSWER_BYTES, BULK_IN_FLIGHT};
 
@@ -175,5 +175,5 @@ fn reply(container: &Container, range: usize, results: Results) -> Reply {
     let (body, all_succeeded, charge, reached) = results.finish();
     let status = if all_succeeded { StatusCode::OK } else { StatusCode::MULTI_STATUS };
     let range = reached.unwrap_or_else(|| container.partitions[range].range_lsn());
-    Reply::json(status, body).charged(charge).placed(&Place { container, range, item: None })
+    Reply::json(status, body).charged(charge).placed(&ReplyOrigin { container, range, item: None })
 }

@@ -18,7 +18,7 @@ use crate::auth::Pass;
 use crate::auth::names;
 use crate::handlers::admin_hooks::AdminHooks;
 use crate::message::connections::{Connections, OpenConnections};
-use crate::message::reply::Place;
+use crate::message::reply::ReplyOrigin;
 use crate::message::request::Head;
 use crate::protocol::error::Error;
 
@@ -179,7 +179,7 @@ impl Call {
     }
 
     /// Returns the place of an error of this request, if it got as far as a container.
-    pub(crate) fn place(&self) -> Option<Place<'_>> {
+    pub(crate) fn place(&self) -> Option<ReplyOrigin<'_>> {
         place(&self.head, self.container.get()?, self.range.get().copied())
     }
 
@@ -194,14 +194,18 @@ impl Call {
 /// Returns the place of an error in a container, if the request names one of its ranges: by the range's id, a range of
 /// effective keys, a partition key, or the address that it was sent to. A client that finds another range there than it
 /// requested considers its own list of ranges outdated.
-pub(crate) fn place<'a>(head: &Head, container: &'a Container, range: Option<usize>) -> Option<Place<'a>> {
+pub(crate) fn place<'a>(
+    head: &Head,
+    container: &'a Container,
+    range: Option<usize>,
+) -> Option<ReplyOrigin<'a>> {
     let named = || {
         let scope = scope(head, container).ok()?;
         let is_one = scope.key.is_some() || scope.range.is_some() || container.partitions.len() == 1;
         is_one.then(|| first_range(container, &scope))
     };
     let range = range.or_else(named).or_else(|| head.addressed_range())?;
-    Some(Place { container, range: container.partitions.get(range)?.range_lsn(), item: None })
+    Some(ReplyOrigin { container, range: container.partitions.get(range)?.range_lsn(), item: None })
 }
 
 /// Returns the scope of a query or listing in a container.

@@ -16,7 +16,7 @@ use crate::handlers::quota::Quota;
 use crate::handlers::subresources::refuse_triggers;
 use crate::message::fields::Field;
 use crate::message::options::Flag;
-use crate::message::reply::{Place, Reply};
+use crate::message::reply::{Reply, ReplyOrigin};
 use crate::message::work::Work;
 use crate::protocol::error::Error;
 
@@ -100,7 +100,7 @@ pub(crate) async fn outcome_reply(
     }
     // For a deleted item it is the LSN of the deletion.
     let item = outcome.item.as_ref().map_or(outcome.range.lsn, |item| item.lsn);
-    let place = Place { container, range: outcome.range, item: Some(item) };
+    let place = ReplyOrigin { container, range: outcome.range, item: Some(item) };
     let reply = reply.charged(outcome.charge).renewing(outcome.renewal.clone()).placed(&place);
     form.quota.add(call, container, reply).await
 }
@@ -122,7 +122,7 @@ pub(crate) fn page_reply(call: &Call, container: &Container, page: QueryPage) ->
         .charged(page.charge)
         .renewing(page.renewals.iter().cloned())
         .item_count(page.rows.len())
-        .placed(&Place { container, range: page.range, item: None });
+        .placed(&ReplyOrigin { container, range: page.range, item: None });
     if let Some(token) = &page.continuation {
         reply = reply.with(Field::Continuation, token);
     }

@@ -12,7 +12,7 @@ use hyper::StatusCode;
 use crate::handlers::call::Call;
 use crate::handlers::change_feed;
 use crate::message::options::TextOption;
-use crate::message::reply::{Place, Reply};
+use crate::message::reply::{Reply, ReplyOrigin};
 use crate::protocol::date;
 use crate::protocol::error::Error;
 
@@ -45,7 +45,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
             .await?
         }
     };
-    let place = Place { container: &container, range: page.range, item: None };
+    let place = ReplyOrigin { container: &container, range: page.range, item: None };
     let reply = match page.items {
         0 => Reply::empty(StatusCode::NOT_MODIFIED),
         _ => Reply::json(StatusCode::OK, page.body),

@@ -10,7 +10,7 @@ use crate::auth::grant::Permission;
 use crate::handlers::call::{Call, missing_owner};
 use crate::handlers::quota::Quota;
 use crate::message::options::TextOption;
-use crate::message::reply::{Place, Reply};
+use crate::message::reply::{Reply, ReplyOrigin};
 use crate::protocol::error::Error;
 use crate::protocol::json;
 use crate::protocol::script_kind::script_kind;
@@ -102,7 +102,7 @@ impl Subresources {
     pub(crate) async fn place(&self, call: &Call, reply: Reply) -> Reply {
         let Some(container) = &self.container else { return reply };
         let Some(partition) = container.partitions.first() else { return reply };
-        let place = Place { container, range: partition.range_lsn(), item: None };
+        let place = ReplyOrigin { container, range: partition.range_lsn(), item: None };
         self.quota.add(call, container, reply.placed(&place)).await
     }
 

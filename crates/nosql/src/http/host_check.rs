@@ -73,7 +73,7 @@ mod tests {
         ] {
             assert!(is_allowed(&names, ours), "{ours}");
         }
-        for strangers in [
+        for foreign in [
             "evil.example:8081",
             "localhost.evil.example",
             "127.0.0.1.evil.example",
@@ -82,8 +82,8 @@ mod tests {
             "a b",
             "\u{e9}",
         ] {
-            assert!(!is_allowed(&names, strangers), "{strangers}");
-            assert!(is_allowed(&AllowedHosts::Any, strangers), "{strangers}");
+            assert!(!is_allowed(&names, foreign), "{foreign}");
+            assert!(is_allowed(&AllowedHosts::Any, foreign), "{foreign}");
         }
         let nameless = hyper::Request::builder().uri("/dbs").body(()).unwrap().into_parts().0;
         assert!(names.allow(&nameless));

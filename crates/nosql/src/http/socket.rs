@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_mins(1);
+    const MAX_WAIT: Duration = Duration::from_mins(1);
 
     /// Returns the server's side of an unauthenticated connection, and the client's.
     async fn unauthenticated() -> (WatchedSocket, TcpStream) {
@@ -240,15 +240,15 @@ mod tests {
         let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let stream = Stream::Plain(accepted.unwrap().0);
         let front_end = Registry::default().register("nosql", []);
-        let mut socket = WatchedSocket::new(stream, Instant::now() + 2 * PATIENCE, PATIENCE, front_end);
+        let mut socket = WatchedSocket::new(stream, Instant::now() + 2 * MAX_WAIT, MAX_WAIT, front_end);
         let standing = Admission::default().peer(Api::Nosql, address.ip());
-        let (unread, may_read) = (Unread::new(PATIENCE), Arc::new(AtomicBool::new(true)));
+        let (unread, may_read) = (Unread::new(MAX_WAIT), Arc::new(AtomicBool::new(true)));
         socket.unauthenticated = Some(UnauthenticatedReader::new(&standing, &unread, &may_read));
         (socket, peer.unwrap())
     }
 
     #[tokio::test]
-    async fn a_stranger_is_not_read_while_it_does_not_take_what_is_sent_to_it() {
+    async fn an_unauthenticated_client_is_not_read_while_it_does_not_take_what_is_sent_to_it() {
         let (mut socket, mut peer) = unauthenticated().await;
         let mut sent = 0;
         let piece = vec![7; 1 << 16];
@@ -273,8 +273,8 @@ mod tests {
             let mut all = vec![0; sent + piece.len()];
             peer.read_exact(&mut all).await.map(|_| peer)
         });
-        timeout(PATIENCE, writer.write_all(&vec![7; 1 << 16])).await.expect("the peer takes it").unwrap();
-        let read = timeout(PATIENCE, read).await.expect("the reader is woken").unwrap();
+        timeout(MAX_WAIT, writer.write_all(&vec![7; 1 << 16])).await.expect("the peer takes it").unwrap();
+        let read = timeout(MAX_WAIT, read).await.expect("the reader is woken").unwrap();
         assert_eq!(&read.unwrap(), b"request");
         drop(taken.await.unwrap().unwrap());
     }

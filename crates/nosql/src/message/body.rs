@@ -200,9 +200,9 @@ mod tests {
         let pieces = Pieces(sender);
         let maker = tokio::task::spawn_blocking(move || {
             for piece in ["a", "b", "c"] {
-                pieces.put(Bytes::from_static(piece.as_bytes())).expect("somebody reads");
+                pieces.put(Bytes::from_static(piece.as_bytes())).expect("the reader exists");
             }
-            pieces.0.blocking_send(Err(Broken("here".to_owned()))).expect("somebody reads");
+            pieces.0.blocking_send(Err(Broken("here".to_owned()))).expect("the reader exists");
         });
         let mut body = Body::Streamed(receiver, None);
         for piece in ["a", "b", "c"] {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_is_charged_apart_and_pays_nothing_for_bytes_that_all_answers_share() {
+    async fn an_unauthenticated_client_is_charged_apart_and_pays_nothing_for_bytes_that_all_answers_share() {
         let load = Admission::default();
         let peer = peer(&load);
         let shared = || Body::Shared(Some(Bytes::from(vec![7; 100_000])));
@@ -298,7 +298,7 @@ mod tests {
         assert!(is_unread().await, "there is no room for the first piece");
         assert!(timeout(STEP, body.frame()).await.is_err());
         assert!(!is_unread().await, "it is not made yet");
-        sender.send(Ok(Bytes::from_static(b"piece"))).await.expect("somebody reads");
+        sender.send(Ok(Bytes::from_static(b"piece"))).await.expect("the reader exists");
         let piece = body.frame().await.expect("one").expect("whole").into_data().expect("data");
         drop((sender, body));
         assert!(is_unread().await, "the last piece is still here");

@@ -164,7 +164,7 @@ impl Reply {
     }
 
     /// Sets the fields of an answer about items: container, range and session token.
-    pub(crate) fn placed(mut self, place: &Place<'_>) -> Self {
+    pub(crate) fn placed(mut self, place: &ReplyOrigin<'_>) -> Self {
         place.write(&mut self.fields);
         self
     }
@@ -186,7 +186,7 @@ impl Reply {
 
 /// The origin of an answer in a container.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ReplyOrigin<'a> {
     pub(crate) container: &'a Container,
     /// The range, and the LSN that a session has seen with this answer.
     pub(crate) range: RangeLsn,
@@ -194,9 +194,9 @@ pub(crate) struct Place<'a> {
     pub(crate) item: Option<u64>,
 }
 
-impl Place<'_> {
+impl ReplyOrigin<'_> {
     fn write(&self, fields: &mut Fields) {
-        let Place { container, range, item } = self;
+        let ReplyOrigin { container, range, item } = self;
         let path = (escaped(&container.database), escaped(container.name()));
         fields.text(Field::SessionToken, session::token(*range));
         fields.text(Field::RangeId, range.range);
@@ -210,7 +210,7 @@ impl Place<'_> {
 }
 
 /// Completes the answer to a request, successful or not. `place` is where an error happened, if it got that far.
-pub(crate) fn finish(result: Result<Reply, Error>, activity: &str, place: Option<Place<'_>>) -> Reply {
+pub(crate) fn finish(result: Result<Reply, Error>, activity: &str, place: Option<ReplyOrigin<'_>>) -> Reply {
     match result {
         Ok(reply) => reply,
         Err(error) => failure(&error, activity, place, usize::MAX),
@@ -232,7 +232,7 @@ fn shortened(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
 }
 
-fn failure(error: &Error, activity: &str, place: Option<Place<'_>>, message_bytes_max: usize) -> Reply {
+fn failure(error: &Error, activity: &str, place: Option<ReplyOrigin<'_>>, message_bytes_max: usize) -> Reply {
     let wire = error.wire();
     if wire.status >= 500 {
         tracing::error!(activity, status = wire.status, "{error}");

@@ -14,7 +14,7 @@ use engine::Container;
 use hyper::StatusCode;
 use percent_encoding::percent_decode_str;
 
-use crate::auth::{Gate, names};
+use crate::auth::{Authenticator, names};
 use crate::message::options::{Flag, TextOption};
 use crate::message::payer::Payer;
 use crate::message::reply::Reply;
@@ -77,7 +77,7 @@ impl DirectMode {
     /// Answers a request for the addresses of partitions. Any valid key or resource token suffices.
     pub(crate) fn addresses(
         &self,
-        gate: &Gate,
+        authenticator: &Authenticator,
         has_tls: bool,
         head: &Head,
         payer: &mut Payer,
@@ -87,8 +87,8 @@ impl DirectMode {
             return refused(OFF);
         }
         let question = Question::parse(head.query().unwrap_or_default())?;
-        let container = question.container(gate);
-        payer.authenticate(gate.admit_to_addresses(head, &question.signed(container.as_deref()))?);
+        let container = question.container(authenticator);
+        payer.authenticate(authenticator.admit_to_addresses(head, &question.signed(container.as_deref()))?);
         if !has_tls {
             return refused(NO_TLS);
         }
@@ -161,9 +161,9 @@ impl Question {
     }
 
     /// Returns the container in question, if it exists. Clients mostly name it by its resource id.
-    fn container(&self, gate: &Gate) -> Option<Arc<Container>> {
+    fn container(&self, authenticator: &Authenticator) -> Option<Arc<Container>> {
         let (database, name) = self.container.as_ref()?;
-        let engine = gate.engine();
+        let engine = authenticator.engine();
         let by_rid = || engine.container_by_rid(name.parse::<ContainerRid>().ok()?).ok();
         let by_name = || names::container(engine, &*names::database(engine, database).ok()?, name).ok();
         by_rid().or_else(by_name)

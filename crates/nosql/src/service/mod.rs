@@ -32,7 +32,7 @@ use self::direct_mode::{DirectMode, DirectSettings};
 use self::metrics::Reader;
 use self::pages::Pages;
 use crate::admin;
-use crate::auth::{Gate, Pass, Refusal, WallSeconds, names, tenant};
+use crate::auth::{Authenticator, Pass, Refusal, WallSeconds, names, tenant};
 use crate::handlers::admin_hooks::AdminHooks;
 use crate::handlers::call::{Call, RequestContext, place};
 use crate::handlers::route::Route;
@@ -57,7 +57,7 @@ pub(crate) struct Admitted {
 
 /// The front end over one engine.
 pub struct Service {
-    gate: Gate,
+    authenticator: Authenticator,
     limits: Limits,
     traffic: Arc<Traffic>,
     admission: Arc<Admission>,
@@ -94,10 +94,10 @@ impl Service {
     ) -> Self {
         let is_public = keys.entries().iter().any(|entry| entry.key.is_public());
         let names = if is_public { AllowedHosts::Private(Vec::new()) } else { AllowedHosts::Any };
-        let gate = Gate::new(engine, keys, wall_seconds);
+        let authenticator = Authenticator::new(engine, keys, wall_seconds);
         let connections = Arc::new(Connections::new(&registry));
         Self {
-            gate,
+            authenticator,
             limits,
             traffic: Arc::new(Traffic::new(registry)),
             admission: Arc::default(),
@@ -278,7 +278,7 @@ impl Service {
 
     /// Returns the answer to an admitted request that is refused before it runs. It names the request's range.
     pub(crate) fn refuse(&self, head: &Head, error: Error, activity: &str) -> Reply {
-        let container = names::items_of(self.gate.engine(), &head.path);
+        let container = names::items_of(self.authenticator.engine(), &head.path);
         let place = container.as_deref().and_then(|container| place(head, container, None));
         finish(Err(error), activity, place)
     }
@@ -298,7 +298,7 @@ impl Service {
         record: &mut Record,
     ) -> Result<(&'static Route, Pass), Refusal> {
         if head.is_for_operators() {
-            let pass = self.gate.admit_operator(head)?;
+            let pass = self.authenticator.admit_operator(head)?;
             let route = routes::find_admin(head.verb()?, &head.path)?;
             record.admitted(route, &pass, head);
             return Ok((route, pass));
@@ -307,7 +307,7 @@ impl Service {
         let of_other_reading = || head.other_readings().find_map(|path| routes::find(verb, &path).ok());
         let route = routes::find(verb, &head.path).or_else(|error| of_other_reading().ok_or(error))?;
         record.operation = route.operation();
-        let pass = self.gate.admit(head)?;
+        let pass = self.authenticator.admit(head)?;
         // The signature may have selected another reading of the address, which may have another route.
         let route = routes::find(verb, &head.path)?;
         record.admitted(route, &pass, head);
@@ -322,14 +322,14 @@ impl Service {
                 self.tls.as_ref().map(|tls| Reply::pem(tls.root.clone()))
             }
             (1, "alive", _) => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
-            (1, "ready", _) => Some(readiness::probe(self.gate.engine(), &self.admission)),
+            (1, "ready", _) => Some(readiness::probe(self.authenticator.engine(), &self.admission)),
             _ => None,
         }
     }
 
     /// Answers `/metrics`: sums without a key, metrics by container with any key.
     async fn metrics(&self, head: Head, payer: &mut Payer) -> Result<Reply, Error> {
-        let holder = self.gate.bearer(&head);
+        let holder = self.authenticator.bearer(&head);
         if let Some(holder) = &holder {
             payer.authenticate(tenant(holder.kind));
         }
@@ -341,7 +341,8 @@ impl Service {
         };
         let _one = self.figures.acquire().await;
         drop(waiting);
-        let (engine, registry) = (Arc::clone(self.gate.engine()), Arc::clone(&self.traffic.registry));
+        let (engine, registry) =
+            (Arc::clone(self.authenticator.engine()), Arc::clone(&self.traffic.registry));
         let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &registry, reader)).await;
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
     }
@@ -434,7 +435,7 @@ mod tests {
 
     /// Requests every row of the tables in every way: without a valid key none is admitted.
     #[test]
-    fn no_route_admits_a_stranger() {
+    fn no_route_admits_an_unauthenticated_client() {
         let service = service();
         let mut record = Record::new(&service.traffic);
         let meanings = [
@@ -475,6 +476,6 @@ mod tests {
         }
         assert!(refused > 1000, "{refused}");
         let open = |path| service.probe(&head(&Method::GET, path, &[])).is_some();
-        assert!(open("/alive") && open("/ready") && !open("/"), "these are open to everybody");
+        assert!(open("/alive") && open("/ready") && !open("/"), "these are open to every client");
     }
 }

@@ -441,7 +441,8 @@ impl Connection {
         let duration = record.end(reply.status(), &activity);
         self.peer.answered();
         let Some((reply, held)) = self.charged(payer, reply) else { return };
-        let encoded = answer::encode(reply, &echo, self.service.gate.engine().last_sequence(), duration);
+        let encoded =
+            answer::encode(reply, &echo, self.service.authenticator.engine().last_sequence(), duration);
         let mark = self.unread.mark(encoded.frame.len() + encoded.payload.len());
         self.answers.push(Pending { encoded, _held: held, _mark: mark, _turn: turn });
     }

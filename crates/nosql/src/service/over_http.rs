@@ -32,7 +32,7 @@ use crate::service::routes::{self, Beside};
 use crate::service::{Admitted, Service, UNAUTHENTICATED_RETRY_MS, tell_refusal};
 
 /// The answer to a request under a host name that may belong to another site.
-const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which everybody's key opens; name it in 'tls-name', \
+const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which the public key opens; name it in 'tls-name', \
                             or give the server a key of its own";
 
 impl Service {
@@ -97,7 +97,7 @@ impl Service {
         }
         if head.path.segments() == ["addresses"] {
             record.operation = Beside::Addresses.operation();
-            let addresses = self.direct.addresses(&self.gate, self.tls.is_some(), &head, payer);
+            let addresses = self.direct.addresses(&self.authenticator, self.tls.is_some(), &head, payer);
             return match addresses {
                 Ok(reply) => into_response(reply, activity),
                 Err(error) => {

@@ -60,7 +60,7 @@ pub(crate) fn check_request(data: &[u8]) {
             cut(text, b"\n===\n").map_or((text, None), |(text, behind)| (text, Some(behind)));
         rest = behind;
         if let Some(request) = parse(text) {
-            check_stranger(&service, &request);
+            check_unauthenticated(&service, &request);
             check_answer(&request, &send(&service, &request));
         }
     }
@@ -69,7 +69,7 @@ pub(crate) fn check_request(data: &[u8]) {
 }
 
 /// Checks that nothing is done without a signature.
-fn check_stranger(service: &Service, request: &Request<Bytes>) {
+fn check_unauthenticated(service: &Service, request: &Request<Bytes>) {
     let mut unauthenticated = request.clone();
     unauthenticated.headers_mut().remove(AUTHORIZATION);
     let answer = send(service, &unauthenticated);

@@ -160,8 +160,8 @@ async fn the_collections_of_the_system_are_nobodys() {
 async fn t30_a_guarded_change_wants_the_header() {
     let server = Server::with_container("").await;
     server.create("a", "{\"id\":\"x\",\"pk\":\"a\"}").await.expect_status(201);
-    let wish = r#"{"maxInstantExpiry":0.5}"#;
-    server.admin("PATCH", "/_bolide/ttl/db/c", wish).send().await.expect_status(200);
+    let guard = r#"{"maxInstantExpiry":0.5}"#;
+    server.admin("PATCH", "/_bolide/ttl/db/c", guard).send().await.expect_status(200);
     server.advance(60);
     let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":60}"#;
     let refused = server.put("/dbs/db/colls/c", body).send().await.expect_error(403, 9030, "Forbidden");
@@ -190,7 +190,8 @@ async fn t30_forecast_and_dry_run_are_told() {
     server.advance(20);
     for (word, expiring, living) in [("20", 1, 3), ("21", 0, 4), ("-1", 0, 4), ("off", 0, 4)] {
         let dry_run = show(&format!("defaultTtl={word}")).await.expect_status(200).member("dryRun");
-        let figures = ["dyingAtOnce", "livingThen"].map(|name| items(dry_run.get(name).unwrap()));
+        let figures = ["expiringAtOnce", "livingThen"].map(|name| items(dry_run.get(name).unwrap()));
+        assert_eq!(dry_run.get("dyingAtOnce"), dry_run.get("expiringAtOnce"), "the former name");
         assert_eq!(figures, [expiring, living], "{word}");
     }
     for query in [
@@ -431,8 +432,8 @@ async fn t31_items_and_containers_are_held_and_freed() {
     }
 
     server.create("a", r#"{"id":"z","pk":"a"}"#).await.expect_status(201);
-    let wish = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
-    let shown = wish(r#"{"hold":{"reason":"case 8"}}"#).await.expect_status(200);
+    let set_lifecycle = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
+    let shown = set_lifecycle(r#"{"hold":{"reason":"case 8"}}"#).await.expect_status(200);
     assert_eq!(
         shown.member("lifecycle").get("hold").map(Value::to_json).as_deref(),
         Some(r#"{"reason":"case 8"}"#)
@@ -441,7 +442,7 @@ async fn t31_items_and_containers_are_held_and_freed() {
     server.read("a", "z").await.expect_status(200);
     server.delete("/dbs/db/colls/c/docs/z").key("a").send().await.expect_error(403, 9031, "Forbidden");
     server.create("a", r#"{"id":"new","pk":"a"}"#).await.expect_status(201);
-    wish(r#"{"hold":null}"#).await.expect_status(200);
+    set_lifecycle(r#"{"hold":null}"#).await.expect_status(200);
     server.read("a", "z").await.expect_error(404, 0, "NotFound");
     server.read("a", "new").await.expect_status(200);
 }

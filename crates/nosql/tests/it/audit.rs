@@ -292,8 +292,8 @@ async fn requests_in_direct_mode_leave_the_same_lines() {
     assert!(log.news().is_empty());
     expect(&mut other, &call(Replace, one), 401).await;
     assert_eq!(log.news(), ["ReplaceItem READER /dbs/db/colls/c/docs/1 - denied 401"]);
-    let mut stranger = fixture.connect_with("b3RoZXI=").await;
-    expect(&mut stranger, &read, 401).await;
+    let mut unauthenticated = fixture.connect_with("b3RoZXI=").await;
+    expect(&mut unauthenticated, &read, 401).await;
     assert_eq!(log.news(), ["ReadItem - /dbs/db/colls/c/docs/1 - denied 401"]);
     assert!(server.audit.events().iter().all(|event| event.from.is_some()));
 }

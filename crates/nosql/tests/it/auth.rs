@@ -70,7 +70,7 @@ async fn a_refused_body_that_comes_behind_its_head_does_not_break_the_connection
 }
 
 #[tokio::test]
-async fn a_stranger_cannot_make_the_server_read_a_body() {
+async fn an_unauthenticated_client_cannot_make_the_server_read_a_body() {
     let server = Server::with_container("").await;
     let request = server.post("/dbs/db/colls/c/docs", "").unsigned().bytes(vec![b'x'; 100]);
     let (head, _) = request.to_bytes();

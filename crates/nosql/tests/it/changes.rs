@@ -46,7 +46,7 @@ async fn changes_come_in_the_order_of_writing_each_item_once() {
 }
 
 #[tokio::test]
-async fn a_feed_can_start_now_or_at_a_time_and_shows_no_dead_t14() {
+async fn a_feed_can_start_now_or_at_a_time_and_shows_no_expired_item_t14() {
     let server = Server::with_container("\"defaultTtl\":100").await;
     server.create("p", r#"{"id":"old","pk":"p","ttl":10}"#).await.expect_status(201);
     let now = feed(&server, &[("if-none-match", "*")]).await.expect_status(304);
@@ -143,11 +143,11 @@ async fn t28_a_replaced_item_comes_with_its_previous_image_where_the_container_a
     let put = server.put("/dbs/db/colls/c/docs/a", r#"{"id":"a","pk":"p","n":2}"#).key("p");
     let replaced = put.send().await.expect_status(200);
     server.delete("/dbs/db/colls/c/docs/a").key("p").send().await.expect_status(204);
-    let wish = |value: &'static str| {
+    let set_lifecycle = |value: &'static str| {
         server.admin("PATCH", "/_bolide/ttl/db/c", &format!("{{\"previousImages\":{value}}}")).send()
     };
     for (value, shown) in [("null", false), ("true", true), ("null", false)] {
-        wish(value).await.expect_status(200);
+        set_lifecycle(value).await.expect_status(200);
         let page = all_versions(&server, &start).await.expect_status(200).member("Documents");
         let previous = |at: usize| page.as_array().unwrap()[at].get("previous").cloned();
         assert_eq!(previous(0), None);
@@ -156,7 +156,7 @@ async fn t28_a_replaced_item_comes_with_its_previous_image_where_the_container_a
         let metadata = page.as_array().unwrap()[1].get("metadata").unwrap();
         assert!(metadata.get("previousImageLSN").is_some());
     }
-    wish("false").await.expect_error(400, 0, "BadRequest");
+    set_lifecycle("false").await.expect_error(400, 0, "BadRequest");
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ async fn ranges_have_an_etag_and_answer_304_to_it() {
 }
 
 #[tokio::test]
-async fn quota_and_statistics_are_exact_and_leave_out_the_dead_t18() {
+async fn quota_and_statistics_are_exact_and_leave_out_expired_items_t18() {
     let server = Server::with_container("\"defaultTtl\":10").await;
     for n in 0..3 {
         server.create("a", &format!("{{\"id\":\"{n}\",\"pk\":\"a\"}}")).await.expect_status(201);

@@ -87,7 +87,7 @@ impl Fixture {
         TlsClient::connect(self.server.address, &self.connector, account).await.unwrap()
     }
 
-    pub(crate) async fn stranger(&self) -> TlsClient {
+    pub(crate) async fn unauthenticated(&self) -> TlsClient {
         self.connect_with("d3Jvbmc=").await
     }
 }
@@ -229,7 +229,7 @@ async fn databases_and_containers_are_read_with_the_numbers_of_the_store() {
 }
 
 #[tokio::test]
-async fn a_container_that_was_made_anew_is_told_apart() {
+async fn a_recreated_container_is_told_apart() {
     let fixture = Fixture::start().await;
     let mut client = fixture.connect().await;
     let old = fixture.server.get("/dbs/db/colls/c").send().await.string("_rid");
@@ -429,21 +429,21 @@ pub(crate) async fn is_closed(client: &mut TlsClient) -> bool {
 }
 
 #[tokio::test]
-async fn a_stranger_is_answered_sixteen_times_and_then_no_more() {
+async fn an_unauthenticated_client_is_answered_sixteen_times_and_then_no_more() {
     let fixture = Fixture::start().await;
     let path = item("1");
-    let mut stranger = fixture.stranger().await;
+    let mut unauthenticated = fixture.unauthenticated().await;
     for _ in 0..15 {
-        expect(&mut stranger, &read(&path), 401).await;
+        expect(&mut unauthenticated, &read(&path), 401).await;
     }
-    let mut late = fixture.stranger().await;
+    let mut late = fixture.unauthenticated().await;
     expect(&mut late, &read(&path), 401).await;
     late.sender.session = direct::Session::new(account());
     for _ in 0..40 {
         expect(&mut late, &read(&path), 404).await;
     }
-    expect(&mut stranger, &read(&path), 401).await;
-    assert!(is_closed(&mut stranger).await);
+    expect(&mut unauthenticated, &read(&path), 401).await;
+    assert!(is_closed(&mut unauthenticated).await);
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ async fn a_refusal_shows_the_number_of_the_range_that_the_request_names() {
     assert!(of_store > lsn);
     let missing = expect(&mut client, &Call::new(Read, "dbs/none"), 404).await;
     assert_eq!(shown(&missing), of_store, "databases are in no range");
-    let mut stranger = fixture.stranger().await;
-    let denied = expect(&mut stranger, &write, 401).await;
+    let mut unauthenticated = fixture.unauthenticated().await;
+    let denied = expect(&mut unauthenticated, &write, 401).await;
     assert_eq!((shown(&denied), denied.tokens().partition_key_range_id), (of_store, None));
 }

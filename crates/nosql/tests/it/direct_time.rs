@@ -131,19 +131,19 @@ async fn while_time_goes_on<T>(waiting: impl Future<Output = T>) -> T {
 const MOMENT: Duration = Duration::from_millis(10);
 
 #[tokio::test]
-async fn a_stranger_is_sent_away_after_thirty_seconds_and_a_known_client_never() {
-    const STRANGER: Duration = Duration::from_secs(30);
+async fn an_unauthenticated_client_is_disconnected_after_thirty_seconds_and_a_known_client_never() {
+    const UNAUTHENTICATED_MAX: Duration = Duration::from_secs(30);
     let fixture = Fixture::start().await;
     let _clock = stop_clock();
-    let (mut stranger, mut known) = (fixture.stranger().await, fixture.connect().await);
+    let (mut unauthenticated, mut known) = (fixture.unauthenticated().await, fixture.connect().await);
     let path = item("1");
-    expect(&mut stranger, &read(&path), 401).await;
-    advance(STRANGER.saturating_sub(MOMENT)).await;
-    expect(&mut stranger, &read(&path), 401).await;
+    expect(&mut unauthenticated, &read(&path), 401).await;
+    advance(UNAUTHENTICATED_MAX.saturating_sub(MOMENT)).await;
+    expect(&mut unauthenticated, &read(&path), 401).await;
     // Its first valid request comes at the last moment.
     expect(&mut known, &read(&path), 404).await;
     advance(2 * MOMENT).await;
-    assert!(is_closed(&mut stranger).await);
+    assert!(is_closed(&mut unauthenticated).await);
     for days in [1, 10, 100] {
         expect(&mut known, &read(&path), 404).await;
         advance(Duration::from_hours(24) * days).await;

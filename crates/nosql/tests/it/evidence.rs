@@ -18,7 +18,7 @@ async fn show(server: &Server) -> Reply {
 }
 
 #[tokio::test]
-async fn t32_an_archive_is_wished_for_and_told_of() {
+async fn t32_an_archive_is_configured_and_reported() {
     let server = Server::with_container("\"defaultTtl\":10").await;
     let refused = set_lifecycle(&server, r#"{"archive":{"directory":"../../etc"}}"#).await;
     assert!(refused.expect_error(400, 0, "BadRequest").message().contains("'archive' must be"));

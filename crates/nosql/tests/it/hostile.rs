@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use crate::client::{Reply, Server};
 
 /// How long a busy machine may take for work that an idle one does at once.
-const PATIENCE: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// Sends bytes and reads until the server closes.
 pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    let read = timeout(MAX_WAIT, stream.read_to_end(&mut answer)).await;
     assert!(read.is_ok(), "the server neither answered nor closed");
     answer
 }
@@ -33,7 +33,7 @@ async fn is_alive_in_the_end(server: &Server) {
         let request = b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         while !exchange(server.address, request).await.starts_with(b"HTTP/1.1 200") {}
     };
-    assert!(timeout(PATIENCE, asks).await.is_ok(), "no request is answered any more");
+    assert!(timeout(MAX_WAIT, asks).await.is_ok(), "no request is answered any more");
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn a_peer_that_does_not_read_loses_its_place() {
     let requests = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1000);
     // Pipelined requests until the server stops answering a client that does not read.
     let flood = async { while stream.write_all(&requests).await.is_ok() {} };
-    assert!(timeout(PATIENCE, flood).await.is_ok(), "the connection is still served");
+    assert!(timeout(MAX_WAIT, flood).await.is_ok(), "the connection is still served");
     is_alive(&server).await;
 }
 
@@ -210,8 +210,8 @@ async fn connections_beyond_the_cap_are_closed_and_free_places_are_used_again() 
     for _ in 0..4 {
         held.push(asked(&server.get("/").keep_alive()).await);
     }
-    let end = timeout(PATIENCE, unauthenticated.read_to_end(&mut Vec::new())).await;
-    assert!(end.is_ok(), "a stranger makes way");
+    let end = timeout(MAX_WAIT, unauthenticated.read_to_end(&mut Vec::new())).await;
+    assert!(end.is_ok(), "an unauthenticated client makes way");
     let answer = exchange(server.address, alive).await;
     assert!(answer.is_empty(), "who is known stays");
     drop(held);
@@ -235,7 +235,7 @@ async fn stopping_closes_idle_connections_and_the_port() {
     idle.read_exact(&mut byte).await.unwrap();
     server.stop();
     let mut rest = Vec::new();
-    timeout(PATIENCE, idle.read_to_end(&mut rest)).await.unwrap().unwrap();
+    timeout(MAX_WAIT, idle.read_to_end(&mut rest)).await.unwrap().unwrap();
     for _ in 0..2000 {
         if TcpStream::connect(server.address).await.is_err() {
             return;
@@ -319,7 +319,7 @@ async fn no_answer_lets_a_browser_guess_what_it_is() {
 
 /// Unauthenticated clients cannot enlarge the answers that they leave unread.
 #[tokio::test]
-async fn what_a_stranger_sends_is_not_sent_back_at_length() {
+async fn what_an_unauthenticated_client_sends_is_not_sent_back_at_length() {
     let server = Server::start().await;
     let path = format!("/dbs/{}", "x".repeat(7_000));
     let date = "y".repeat(30_000);

@@ -14,7 +14,7 @@ use transport::{Admission, Bounds, Work};
 use crate::client::{DATE, KEY, Server, sign};
 
 /// How long a test waits for an answer, or for an end.
-const PATIENCE: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -56,7 +56,7 @@ const WINDOW_UPDATE: u8 = 8;
 /// Sends one request; returns the first byte of the answer's headers and its body.
 async fn ask(server: &Server, method: &str, path: &str, body: &[u8]) -> (u8, Vec<u8>) {
     let mut stream = begin(server, &[], method, path, body).await;
-    timeout(PATIENCE, read_answer(&mut stream)).await.unwrap()
+    timeout(MAX_WAIT, read_answer(&mut stream)).await.unwrap()
 }
 
 /// A connection with those settings, on which one request is sent.
@@ -143,7 +143,7 @@ async fn a_peer_that_grants_no_window_loses_its_place() {
     let limits = Limits { write_pause_timeout: Duration::from_millis(200), ..Limits::default() };
     let server = Server::with_limits(limits).await;
     let mut silent = begin(&server, &NO_WINDOW, "GET", "/", b"").await;
-    let ended = timeout(PATIENCE, silent.read_to_end(&mut Vec::new())).await;
+    let ended = timeout(MAX_WAIT, silent.read_to_end(&mut Vec::new())).await;
     assert!(ended.is_ok(), "the connection is still there");
     let (status, _) = ask(&server, "GET", "/", b"").await;
     assert_eq!(status, OK);
@@ -156,7 +156,7 @@ async fn a_peer_that_grants_its_window_late_is_answered() {
     // The answer's head needs no window; once it has come, the body waits.
     while read_frame(&mut late).await.0 != HEADERS {}
     late.write_all(&frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes())).await.unwrap();
-    let (_, body) = timeout(PATIENCE, read_answer(&mut late)).await.unwrap();
+    let (_, body) = timeout(MAX_WAIT, read_answer(&mut late)).await.unwrap();
     assert!(body.starts_with(b"{"), "{}", String::from_utf8_lossy(&body));
 }
 
@@ -176,7 +176,7 @@ async fn flood(server: &Server, path: &str, requests: u32) -> TcpStream {
 }
 
 #[tokio::test]
-async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
+async fn answers_that_unauthenticated_clients_leave_unread_take_nothing_from_key_holders() {
     let load = Arc::new(Admission::new(Bounds { held_bytes: 1 << 20, ..Bounds::default() }));
     let server = Server::with_admission(Arc::clone(&load)).await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
@@ -197,7 +197,7 @@ async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
     }
     server.get("/ready").unsigned().send().await.expect_status(200);
     for peer in &mut peers {
-        let ended = timeout(PATIENCE, peer.read_to_end(&mut Vec::new())).await;
+        let ended = timeout(MAX_WAIT, peer.read_to_end(&mut Vec::new())).await;
         assert!(ended.is_ok(), "a client that grants no window and sends ever more requests is cut off");
     }
     assert_eq!((load.unauthenticated().cut_off, load.unauthenticated().bytes), (40, 0));
@@ -210,7 +210,7 @@ async fn a_peer_without_a_key_whose_window_comes_behind_its_requests_is_answered
     let mut stream = flood(&server, "/dbs", 9).await;
     let (mut heads, mut whole) = (0, 0);
     while whole < 9 {
-        let (kind, flags, _) = timeout(PATIENCE, read_frame(&mut stream)).await.unwrap();
+        let (kind, flags, _) = timeout(MAX_WAIT, read_frame(&mut stream)).await.unwrap();
         heads += usize::from(kind == HEADERS);
         whole += usize::from(kind == DATA && flags & 1 == 1);
         // As many answers wait as allowed, and the last request may be unread.
@@ -246,7 +246,7 @@ async fn burst(server: &Server, requests: u32, signature: Option<&str>, block: B
     });
     let mut heads = Vec::new();
     while heads.len() < requests as usize {
-        let (kind, _, payload) = timeout(PATIENCE, read_frame(&mut reader)).await.unwrap();
+        let (kind, _, payload) = timeout(MAX_WAIT, read_frame(&mut reader)).await.unwrap();
         if kind == HEADERS {
             heads.push(payload[0]);
         }
@@ -284,8 +284,8 @@ async fn a_connection_without_a_request_ends_like_an_idle_one_although_it_answer
             }
         }
     };
-    timeout(PATIENCE, goodbye).await.expect("the server says that the connection ends");
-    let ended = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+    timeout(MAX_WAIT, goodbye).await.expect("the server says that the connection ends");
+    let ended = timeout(MAX_WAIT, stream.read_to_end(&mut Vec::new())).await;
     assert!(ended.is_ok(), "and ends it, whatever the peer does");
 }
 
@@ -301,11 +301,11 @@ async fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(PREFACE).await.unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
-    while timeout(PATIENCE, read_frame(&mut stream)).await.unwrap().0 != GOAWAY {}
+    while timeout(MAX_WAIT, read_frame(&mut stream)).await.unwrap().0 != GOAWAY {}
     // Its body does not come, so that its answer comes later than the end of a connection without requests.
     let request = frame(HEADERS, 4, 1, &signed_block(&server, "POST", "/dbs"));
     stream.write_all(&request).await.unwrap();
-    let (_, body) = timeout(PATIENCE, read_answer(&mut stream)).await.unwrap();
+    let (_, body) = timeout(MAX_WAIT, read_answer(&mut stream)).await.unwrap();
     assert!(body.starts_with(b"{\"code\":\"RequestTimeout\""), "{}", String::from_utf8_lossy(&body));
 }
 

@@ -137,7 +137,7 @@ async fn a_revoked_key_is_refused_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn a_resource_token_dies_with_the_key_that_it_was_read_with() {
+async fn a_resource_token_ends_with_the_key_that_it_was_read_with() {
     let server = server().await;
     let second = made(&server, Kind::Secondary);
     let permission = || server.get("/dbs/db/users/u/permissions/p");

@@ -208,7 +208,7 @@ async fn over_several_partitions_a_client_is_told_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn a_token_of_the_service_begins_anew_and_nonsense_is_refused() {
+async fn a_token_of_the_service_begins_again_and_nonsense_is_refused() {
     let server = filled().await;
     let page = |token: &str| {
         let request = server.get(DOCS).header("x-ms-continuation", token);

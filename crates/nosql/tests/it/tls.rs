@@ -101,7 +101,7 @@ async fn clients_agree_on_a_protocol_inside_the_handshake() {
 }
 
 #[tokio::test]
-async fn everybody_may_have_the_root() {
+async fn every_client_may_have_the_root() {
     let (server, _) = server(Limits::default(), &[]).await;
     let pem = server.get("/_explorer/emulator.pem").unsigned().send().await.expect_status(200);
     assert_eq!(pem.text(), ROOT);

@@ -40,7 +40,7 @@ async fn what_was_imported_is_exported_to_the_byte() {
 }
 
 #[tokio::test]
-async fn refused_lines_are_named_and_stop_nobody_else() {
+async fn refused_lines_are_named_and_stop_no_others() {
     let server = Server::with_container(r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/mail"]}]}"#).await;
     let body = [
         r#"{"id":"1","pk":"a","mail":"x"}"#,

@@ -112,7 +112,7 @@ async fn indexing_mode_none_and_ttl_exclude_each_other_t25() {
 }
 
 #[tokio::test]
-async fn a_dead_item_is_not_there_for_any_operation_t14_t15() {
+async fn an_expired_item_is_not_there_for_any_operation_t14_t15() {
     let server =
         Server::with_container(r#""defaultTtl":10,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/mail"]}]}"#)
             .await;
@@ -138,7 +138,7 @@ async fn a_dead_item_is_not_there_for_any_operation_t14_t15() {
 #[tokio::test]
 async fn switching_ttl_off_and_on_revives_nothing_t12_t13() {
     let server = Server::with_container("\"defaultTtl\":10").await;
-    server.create("a", r#"{"id":"dead","pk":"a"}"#).await.expect_status(201);
+    server.create("a", r#"{"id":"expired","pk":"a"}"#).await.expect_status(201);
     server.create("a", r#"{"id":"long","pk":"a","ttl":100}"#).await.expect_status(201);
     server.advance(10);
     let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;

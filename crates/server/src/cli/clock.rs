@@ -61,9 +61,9 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     Ok(if suspicion(&clock).is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn told(client: &mut Client, wish: &str, value: impl Into<Value>) -> Result<Value> {
+fn told(client: &mut Client, member: &str, value: impl Into<Value>) -> Result<Value> {
     let mut body = Object::new();
-    body.insert(wish, value);
+    body.insert(member, value);
     client.post_json(PATH, &Value::Object(body))
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use super::transfer_arguments::{Files, files, form, is_named, is_of_api, only_name};
 use crate::client::{Client, Endpoint};
 use crate::namespace::{self, Api, Namespace, NamespaceArguments};
 use crate::settings::Settings;
@@ -46,11 +47,10 @@ pub(crate) struct Request {
 /// Runs the export.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
-    let guessed = request.file.as_deref().map(Form::of);
-    let form = request.format.as_deref().map(Form::named).or(guessed.and_then(|(form, _)| form));
+    let (form, gzip) = form(request.format.as_deref(), request.file.as_deref());
     let export = Export {
-        form: form.unwrap_or(Form::Lines),
-        gzip: request.gzip || guessed.is_some_and(|(_, gzip)| gzip),
+        form,
+        gzip: request.gzip || gzip,
         system: request.system,
         begun: match (request.resume, request.overwrite) {
             (true, _) => ExistingFile::Resume,
@@ -58,20 +58,14 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
             (false, false) => ExistingFile::Keep,
         },
     };
-    match (&request.file, &request.dir) {
-        (Some(file), _) => {
-            let [name] = request.names.as_slice() else {
-                bail!("--file requires one container, as DATABASE/NAME")
-            };
-            let namespace =
-                NamespaceArguments { name: name.clone(), api: request.api.clone() }.find(&mut client)?;
+    match files(request.file.as_ref(), request.dir.as_ref())? {
+        Files::One(file) => {
+            let name = only_name(&request.names)?.to_owned();
+            let namespace = NamespaceArguments { name, api: request.api.clone() }.find(&mut client)?;
             let is_standard = file.as_os_str() == "-";
-            export.items(&mut client, &namespace, (!is_standard).then_some(file.as_path()))?;
+            export.items(&mut client, &namespace, (!is_standard).then_some(file))?;
         }
-        (None, Some(dir)) => {
-            into_directory(request, export, &mut client, &Layout { directory: dir.clone() })?;
-        }
-        (None, None) => bail!("name a directory with --dir, or a file with --file"),
+        Files::Directory(layout) => into_directory(request, export, &mut client, &layout)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -101,7 +95,7 @@ fn into_directory(request: &Request, export: Export, client: &mut Client, layout
 fn chosen(request: &Request, form: Form, client: &mut Client) -> Result<Vec<Namespace>> {
     let all = namespace::all(client)?;
     let is_meant = |namespace: &&Namespace| {
-        let of_api = request.api.as_deref().is_none_or(|api| api == namespace.api.word());
+        let of_api = is_of_api(namespace, request.api.as_deref());
         let is_system = namespace.api == Api::MongoDb && namespace.name.starts_with("system.");
         let has_form = form != Form::Bson || namespace.api == Api::MongoDb;
         of_api && !is_system && has_form
@@ -109,12 +103,9 @@ fn chosen(request: &Request, form: Form, client: &mut Client) -> Result<Vec<Name
     let all: Vec<&Namespace> = all.iter().filter(is_meant).collect();
     let mut chosen: Vec<Namespace> = Vec::new();
     for name in &request.names {
-        let (database, container) = name.split_once('/').map_or((name.as_str(), None), |(a, b)| (a, Some(b)));
         let before = chosen.len();
-        let fits = |namespace: &&&Namespace| {
-            namespace.database == database && container.is_none_or(|it| it == namespace.name)
-        };
-        chosen.extend(all.iter().filter(fits).map(|namespace| (**namespace).clone()));
+        let named = all.iter().filter(|namespace| is_named(namespace, name));
+        chosen.extend(named.map(|namespace| (**namespace).clone()));
         if chosen.len() == before {
             bail!("the server has nothing named '{name}' that can be exported in this format");
         }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use super::transfer_arguments::{Files, files, form, is_named, is_of_api, only_name};
 use crate::client::{Client, Endpoint};
 use crate::format;
 use crate::namespace::{self, Api, Namespace, split};
@@ -53,10 +54,9 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
         );
     }
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
-    let sum = match (&request.file, &request.dir) {
-        (Some(file), _) => lone_file(request, &mut client, file)?,
-        (None, Some(dir)) => directory(request, &mut client, &Layout { directory: dir.clone() })?,
-        (None, None) => bail!("name a directory with --dir, or a file with --file"),
+    let sum = match files(request.file.as_ref(), request.dir.as_ref())? {
+        Files::One(file) => lone_file(request, &mut client, file)?,
+        Files::Directory(layout) => directory(request, &mut client, &layout)?,
     };
     if sum.failed > 0 {
         eprintln!("{} written, {} refused", format::counted(sum.items, "item"), format::count(sum.failed));
@@ -66,16 +66,14 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
 }
 
 fn how(request: &Request, file: &Path) -> Import {
-    let (guessed, gzip) = Form::of(file);
-    let form = request.format.as_deref().map(Form::named).or(guessed).unwrap_or(Form::Lines);
+    let (form, gzip) = form(request.format.as_deref(), Some(file));
     let mode = if request.mode == "insert" { Mode::Insert } else { Mode::Upsert };
     Import { form, gzip, mode, continue_on_error: request.continue_on_error, resume: request.resume }
 }
 
 fn lone_file(request: &Request, client: &mut Client, file: &Path) -> Result<Imported> {
-    let [name] = request.names.as_slice() else { bail!("--file requires one container, as DATABASE/NAME") };
+    let (database, name) = split(only_name(&request.names)?)?;
     let import = how(request, file);
-    let (database, name) = split(name)?;
     let api = match request.api.as_deref() {
         Some(word) => Api::named(word),
         None if import.form == Form::Bson => Api::MongoDb,
@@ -99,12 +97,8 @@ fn directory(request: &Request, client: &mut Client, layout: &Layout) -> Result<
     }
     let kept = layout.namespaces()?;
     let is_meant = |kept: &&StoredNamespace| {
-        let of_api = request.api.as_deref().is_none_or(|api| api == kept.namespace.api.word());
-        let named = request.names.iter().any(|name| {
-            let (database, container) =
-                name.split_once('/').map_or((name.as_str(), None), |(a, b)| (a, Some(b)));
-            kept.namespace.database == database && container.is_none_or(|it| it == kept.namespace.name)
-        });
+        let of_api = is_of_api(&kept.namespace, request.api.as_deref());
+        let named = request.names.iter().any(|name| is_named(&kept.namespace, name));
         of_api && (named || request.names.is_empty())
     };
     let meant: Vec<&StoredNamespace> = kept.iter().filter(is_meant).collect();

@@ -19,6 +19,7 @@ mod restore;
 mod serve;
 mod status;
 mod top;
+mod transfer_arguments;
 mod ttl;
 mod verify_log;
 

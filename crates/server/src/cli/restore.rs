@@ -39,7 +39,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let info = head(&request.file)?;
     if request.disable_ttl && info.clock_is_suspect {
         bail!(
-            "the clock was suspect when the backup was taken, so what was dead then is not certain: restore it without \
+            "the clock was suspect when the backup was taken, so it is not certain which items had expired then: restore it without \
              --disable-ttl, start the server, and accept or reject the time"
         );
     }

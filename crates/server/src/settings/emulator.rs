@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_belong_to_anybody_are_read_only_when_told() {
+    fn public_names_are_read_only_when_told() {
         let everybodys =
             [("PORT", "3000"), ("LOG_LEVEL", "trace"), ("PROTOCOL", "https"), ("DATA_PATH", "/x")];
         let (settings, remarks) = read(&everybodys, &[], false);

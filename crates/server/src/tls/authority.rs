@@ -73,7 +73,7 @@ impl Authority {
         let secret = armoured("PRIVATE KEY", made.key.serialized_der());
         // The root comes last: if it exists, so does its key.
         files::replace(&key, secret.as_bytes(), Readers::Owner)
-            .and_then(|()| files::replace(&root, made.root().as_bytes(), Readers::Everybody))
+            .and_then(|()| files::replace(&root, made.root().as_bytes(), Readers::All))
             .context("cannot save a root certificate")?;
         Ok(made)
     }
@@ -111,7 +111,7 @@ impl Authority {
         }
         let pem = self.certificate(names, now_seconds)?;
         files::replace(&key, pem.key.as_bytes(), Readers::Owner)
-            .and_then(|()| files::replace(&certificate, pem.certificate.as_bytes(), Readers::Everybody))
+            .and_then(|()| files::replace(&certificate, pem.certificate.as_bytes(), Readers::All))
             .context("cannot save a certificate")?;
         Ok(pem)
     }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_of_ours_is_made_anew_before_it_ends() {
+    fn a_certificate_of_ours_is_renewed_before_it_ends() {
         let data = tempfile::tempdir().unwrap();
         let source = Source::Folder { folder: data.path().join("tls"), names: names() };
         let renewal = Renewal::new(source, NOW).unwrap();

@@ -11,7 +11,7 @@ use crate::process::{Server, command};
 
 const PASSWORD: &str = "the-password-of-anna";
 const TEXT: &str = "what-a-document-says";
-const TYPED: &str = "a-key-that-somebody-typed";
+const TYPED: &str = "a-key-that-a-user-typed";
 
 /// A server with a key of its own.
 fn start(data: &Path, key: &str, log: &str) -> Server {

@@ -260,7 +260,7 @@ fn verify_log_tells_what_is_wrong_and_where() {
 
 /// A container may name an archive only where the server has one.
 #[test]
-fn t32_without_a_root_no_archive_can_be_wished_for_and_a_wish_from_before_waits() {
+fn t32_without_a_root_no_archive_can_be_set_and_an_earlier_setting_waits() {
     let directory = tempfile::tempdir().unwrap();
     let server = start(directory.path());
     server.create_container(",\"defaultTtl\":1000");

@@ -15,10 +15,13 @@ struct Browser<'a> {
 
 impl Browser<'_> {
     fn sign_in(server: &Server) -> Browser<'_> {
-        let stranger = Browser { server, cookie: String::new() };
-        let csrf = stranger.hidden("sign-in", "csrf");
-        let answer =
-            stranger.ask("POST", "sign-in", &[("csrf", csrf.as_deref().unwrap_or_default()), ("key", KEY)]);
+        let unauthenticated = Browser { server, cookie: String::new() };
+        let csrf = unauthenticated.hidden("sign-in", "csrf");
+        let answer = unauthenticated.ask(
+            "POST",
+            "sign-in",
+            &[("csrf", csrf.as_deref().unwrap_or_default()), ("key", KEY)],
+        );
         let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: "));
         let cookie = cookie.and_then(|line| line.split(';').next());
         let cookie = cookie.unwrap_or_else(|| panic!("no session: {answer}")).to_owned();
@@ -112,7 +115,7 @@ fn the_explorer_is_there_unless_it_is_off() {
     assert_eq!(status, 200);
     assert!(page.contains("Account key"), "{page}");
     assert_eq!(server.open("/_explorer").0, 308);
-    assert_eq!(server.open("/_explorer/clock").0, 303, "nobody has signed in");
+    assert_eq!(server.open("/_explorer/clock").0, 303, "not signed in");
     assert_eq!(server.open("/_explorer/script.js").0, 200);
     let (status, certificate) = server.open("/_explorer/emulator.pem");
     assert_eq!(status, 200);

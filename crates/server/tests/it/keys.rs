@@ -172,14 +172,14 @@ fn wrong_scram(server: &Server) -> Vec<String> {
 
 /// Creates a user without roles, who then tries to write; returns the password.
 fn user_without_a_role(server: &Server, key: &str) -> String {
-    let password = "the-password-of-nobody-special";
+    let password = "the-password-of-no-user-special";
     let mut account = MongoClient::connect(server);
     assert!(account.authenticate("bolide", key));
-    let user = Document::new().with("createUser", "nobody-special").with("pwd", password);
+    let user = Document::new().with("createUser", "no-user-special").with("pwd", password);
     let made = account.run("admin", user.with("roles", Vec::<Value>::new()));
     assert!(is_ok(&made), "{made:?}");
     let mut user = MongoClient::connect(server);
-    assert!(user.authenticate("nobody-special", password));
+    assert!(user.authenticate("no-user-special", password));
     let documents = vec![Value::from(Document::new().with("_id", 1))];
     let refused = user.run("shop", Document::new().with("insert", "carts").with("documents", documents));
     assert_eq!(refused.get("codeName"), Some(&Value::from("Unauthorized")), "{refused:?}");
@@ -188,8 +188,7 @@ fn user_without_a_role(server: &Server, key: &str) -> String {
 
 /// Tries to sign in to the explorer with a wrong key; returns it.
 fn wrong_sign_in(server: &Server) -> String {
-    let (form, typed) =
-        ([("content-type", "application/x-www-form-urlencoded")], "a-key-that-somebody-typed");
+    let (form, typed) = ([("content-type", "application/x-www-form-urlencoded")], "a-key-that-a-user-typed");
     let (status, page) = server.exchange("POST", "/_explorer/sign-in", &form, &format!("key={typed}"));
     assert!(status != 303 && !page.contains(typed), "{status}: {page}");
     typed.to_owned()
@@ -258,7 +257,7 @@ fn refusals_are_logged_without_secrets() {
         "primaryReadonly key of the account was replaced",
         "authentication failed",
         "refused: no role allows it",
-        "user=\"nobody-special\"",
+        "user=\"no-user-special\"",
         "command=\"insert\"",
         "a sign-in to the explorer was refused",
     ] {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::process::Server;
 
-const NONCE: &str = "a-nonce-that-nobody-should-log";
+const NONCE: &str = "a-nonce-that-must-not-be-logged";
 
 /// A connection.
 pub(crate) struct MongoClient<S = TcpStream>(S);

@@ -171,11 +171,11 @@ fn t24_of_a_collection_nothing_is_left_either() {
     );
     let (status, text) = server.admin("PATCH", "/_bolide/ttl/app/c?api=mongodb", "{\"maxPurgeDelay\":60}");
     assert_eq!(status, 200, "{text}");
-    let dies_ms = (seconds_now(&server) + 1000) * 1000;
+    let expires_ms = (seconds_now(&server) + 1000) * 1000;
     for number in 0..ITEMS {
         server.run_mongo(&format!(
             r#"{{"insert": "c", "documents": [{{"_id": "vanishing-{number}", "secret": "{number} vanishing {number:x}",
-                "at": {{"$date": {{"$numberLong": "{dies_ms}"}}}}}}], "$db": "app"}}"#
+                "at": {{"$date": {{"$numberLong": "{expires_ms}"}}}}}}], "$db": "app"}}"#
         ));
     }
     server.run_mongo(r#"{"insert": "c", "documents": [{"_id": "remaining"}], "$db": "app"}"#);

@@ -143,7 +143,7 @@ fn top_shows_what_happens_between_two_looks() {
 fn tools_use_tls_with_servers_of_the_given_root() {
     let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::in_directory(directory.path(), &[]);
-    let stranger = Server::in_directory(other.path(), &[]);
+    let other_server = Server::in_directory(other.path(), &[]);
     let url = format!("https://{}", server.address);
     let root = |directory: &std::path::Path| directory.join("tls/root.pem").to_str().unwrap().to_owned();
     let status = |root: &[&str]| told(&run(&[&["status", "--url", &url], root].concat()));
@@ -153,5 +153,5 @@ fn tools_use_tls_with_servers_of_the_given_root() {
     assert!(code == Some(2) && text.contains("TLS with") && text.contains("--ca"), "{text}");
     let (code, text) = status(&[]);
     assert!(code == Some(2) && text.contains("--ca FILE"), "{text}");
-    drop(stranger);
+    drop(other_server);
 }

@@ -68,7 +68,7 @@ impl Machine {
 
     /// Reads an item that does not exist.
     pub(super) fn read_nothing(&self) -> Outcome {
-        let name = ItemName::Id("nobody".to_owned());
+        let name = ItemName::Id("missing".to_owned());
         outcome(self.engine().read(&self.container(), &key(), &name, &Precondition::None))
     }
 
@@ -90,10 +90,10 @@ impl Machine {
 
     /// Sets the retention promise for the bytes of expired items.
     pub(super) fn promise(&self, seconds: Option<u32>) -> Result<(), String> {
-        let wished = self.engine().change_lifecycle(&Owner::Container(self.container()), |lifecycle| {
+        let is_on = self.engine().change_lifecycle(&Owner::Container(self.container()), |lifecycle| {
             lifecycle.max_purge_delay = seconds;
         });
-        wished.map(drop).map_err(text)
+        is_on.map(drop).map_err(text)
     }
 
     /// Returns whether a broken promise is reported.

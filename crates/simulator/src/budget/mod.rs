@@ -29,7 +29,7 @@ const FAILED: u64 = 100;
 #[derive(Debug, Clone, Copy)]
 struct ExpiringItem {
     number: u64,
-    dies_ms: u64,
+    expires_ms: u64,
     cost: u64,
 }
 
@@ -162,8 +162,8 @@ impl Workload {
         let (name, ttl) = (self.names, self.random.u64(1..12));
         let body = machine::expiring(name, ttl, padding);
         if let Some((number, cost)) = self.request(|machine| machine.create(body.clone()))? {
-            let dies_ms = (self.now_ms()? / 1000 + ttl) * 1000;
-            self.items.push(ExpiringItem { number, dies_ms, cost });
+            let expires_ms = (self.now_ms()? / 1000 + ttl) * 1000;
+            self.items.push(ExpiringItem { number, expires_ms, cost });
         }
         Ok(())
     }
@@ -192,48 +192,52 @@ impl Workload {
     }
 
     /// Returns the expired items that are not purged, in the order in which they expired.
-    fn dead(&self) -> Result<Vec<ExpiringItem>, String> {
+    fn expired_items(&self) -> Result<Vec<ExpiringItem>, String> {
         let now = self.now_ms()?;
-        let mut dead: Vec<_> = self.items.iter().filter(|item| item.dies_ms <= now).copied().collect();
-        dead.sort_by_key(|item| (item.dies_ms, item.number));
-        Ok(dead)
+        let mut expired: Vec<_> = self.items.iter().filter(|item| item.expires_ms <= now).copied().collect();
+        expired.sort_by_key(|item| (item.expires_ms, item.number));
+        Ok(expired)
     }
 
     fn purge(&mut self) -> Result<(), String> {
-        let (now, limit, dead) = (self.real_ms(), self.random.usize(1..40), self.dead()?);
+        let (now, limit, expired) = (self.real_ms(), self.random.usize(1..40), self.expired_items()?);
         self.ledger.begin(now);
         let left_over = self.ledger.left_over(now);
-        let patience = self.bound_ms.map(|bound| bound / 4);
-        let oldest = dead.first().map(|item| item.dies_ms);
+        let max_wait = self.bound_ms.map(|bound| bound / 4);
+        let oldest = expired.first().map(|item| item.expires_ms);
         let time = self.now_ms()?;
-        let urgent = patience.zip(oldest).is_some_and(|(patience, oldest)| oldest + patience <= time);
+        let urgent = max_wait.zip(oldest).is_some_and(|(max_wait, oldest)| oldest + max_wait <= time);
         let report = self.main.purge(limit)?;
         let purged = report.purged_items as usize;
         self.note(format!(
             "purge of {limit}: {purged} of {}, {left_over} units left over, urgent: {urgent}",
-            dead.len()
+            expired.len()
         ));
         let affordable =
-            if urgent { dead.len() } else { (left_over.div_ceil(LEAST) as usize).min(dead.len()) };
+            if urgent { expired.len() } else { (left_over.div_ceil(LEAST) as usize).min(expired.len()) };
         let most = affordable.min(limit);
         if purged > most || purged == 0 && most > 0 || report.urgent != urgent {
             return Err(format!("T20: {purged} were purged, at most {most} should have been: {report:?}"));
         }
-        if !urgent && left_over == 0 && !dead.is_empty() && !report.out_of_units {
+        if !urgent && left_over == 0 && !expired.is_empty() && !report.out_of_units {
             return Err(format!("T20: the purge has no units and does not say so: {report:?}"));
         }
-        let gone: Vec<ExpiringItem> = dead.iter().take(purged).copied().collect();
+        let gone: Vec<ExpiringItem> = expired.iter().take(purged).copied().collect();
         if !urgent {
             self.ledger.purge(now, gone.iter().map(|item| item.cost).sum());
         }
         self.items.retain(|item| !gone.iter().any(|gone| gone.number == item.number));
         self.coverage.reach_if(urgent && left_over == 0 && purged > 0, CoveragePoint::PurgeUrgent);
         self.coverage
-            .reach_if(!urgent && left_over == 0 && !dead.is_empty(), CoveragePoint::PurgeWithoutUnits);
-        self.coverage.reach_if(!urgent && purged > 0 && purged < dead.len(), CoveragePoint::PurgeOnLeftOvers);
+            .reach_if(!urgent && left_over == 0 && !expired.is_empty(), CoveragePoint::PurgeWithoutUnits);
+        self.coverage
+            .reach_if(!urgent && purged > 0 && purged < expired.len(), CoveragePoint::PurgeOnLeftOvers);
         let backlog = self.main.backlog()?;
-        if backlog != (dead.len() - purged) as u64 {
-            return Err(format!("T18: {backlog} dead are left, {purged} of {} were purged", dead.len()));
+        if backlog != (expired.len() - purged) as u64 {
+            return Err(format!(
+                "T18: {backlog} expired items are left, {purged} of {} were purged",
+                expired.len()
+            ));
         }
         Ok(())
     }
@@ -249,14 +253,14 @@ impl Workload {
     /// Checks that a broken promise is reported, and only then.
     fn look_at_promises(&mut self) -> Result<(), String> {
         let missed = self.main.look_at_promises()?;
-        let (oldest, time) = (self.dead()?.first().map(|item| item.dies_ms), self.now_ms()?);
+        let (oldest, time) = (self.expired_items()?.first().map(|item| item.expires_ms), self.now_ms()?);
         let broken = self.bound_ms.zip(oldest).is_some_and(|(bound, oldest)| oldest + bound <= time);
         self.note(format!("promises: told {missed}, broken {broken}"));
         if broken && !missed && !self.missed {
-            return Err("T24: a promise was broken and nobody is told".to_owned());
+            return Err("T24: a promise was broken and is not reported".to_owned());
         }
         if missed && self.bound_ms.is_none() {
-            return Err("T24: a promise that nobody has made is told to be broken".to_owned());
+            return Err("T24: a promise that was not made is reported as broken".to_owned());
         }
         self.missed |= missed;
         self.coverage.reach_if(missed, CoveragePoint::PromiseBroken);

@@ -3,9 +3,9 @@
 use super::{Bug, edit};
 
 const SWEEP: &str = "crates/engine/src/maintenance/purge/sweep.rs";
-const BURIAL: &str = "crates/engine/src/evidence/removal.rs";
+const REMOVAL: &str = "crates/engine/src/evidence/removal.rs";
 const HISTORY_RECORD: &str = "crates/engine/src/feed/history/record.rs";
-const OBITUARY: &str = "crates/engine/src/evidence/expiry_record.rs";
+const EXPIRY_RECORD: &str = "crates/engine/src/evidence/expiry_record.rs";
 const DELETIONS: &str = "crates/engine/src/evidence/deletions/events.rs";
 const DELETION_LOG: &str = "crates/engine/src/evidence/deletions/log.rs";
 const GUARD: &str = "crates/engine/src/schema/guard.rs";
@@ -29,23 +29,23 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "what a write finds in its way gets no line",
         edits: &[edit(
-            BURIAL,
+            REMOVAL,
             "is_some_and(|directory| !is_archived(directory));",
             "is_some_and(|directory| !is_archived(directory) && expired.number.0 == 0);",
         )],
     },
     Bug {
-        name: "in a held container the dead go when their names are taken",
+        name: "in a held container expired items are removed when their names are taken",
         edits: &[edit(
-            BURIAL,
+            REMOVAL,
             "let waits = has_no_line || lifecycle.hold.is_some();",
             "let waits = has_no_line;",
         )],
     },
     Bug {
-        name: "a line tells another instant than that of the death",
+        name: "an archive line has another instant than that of the expiry",
         edits: &[edit(
-            OBITUARY,
+            EXPIRY_RECORD,
             "cause.moment.time.max(from_seconds(expired.header.ts))",
             "cause.moment.time.saturating_sub(1).max(from_seconds(expired.header.ts))",
         )],
@@ -53,13 +53,13 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "the evidence of a lifted item names a rule that it was held against",
         edits: &[edit(
-            OBITUARY,
+            EXPIRY_RECORD,
             "Some(_) => policy.cause_in_force(&expired.header),",
             "Some(_) => policy.cause(&expired.header),",
         )],
     },
     Bug {
-        name: "who is written dead waits for the purge though its instant is told",
+        name: "an item written expired waits for the purge though its instant is told",
         edits: &[edit(
             HISTORY_RECORD,
             "on_arrival(tx, gate, new, |_| sequence)",
@@ -77,7 +77,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "what was moved aside goes without an entry in the record",
         edits: &[edit(
-            BURIAL,
+            REMOVAL,
             "if gate.policy.lifecycle.deletion_record {",
             "if gate.policy.lifecycle.deletion_record && key.is_empty() {",
         )],
@@ -95,7 +95,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(DATES, "known.min(millis)", "known")],
     },
     Bug {
-        name: "a date rule kills before its index is whole",
+        name: "a date rule expires items before its index is complete",
         edits: &[edit(
             RULES,
             "if index.state == IndexState::Ready {",
@@ -111,7 +111,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(HOLD, "context.settle_lifted(&mut new)?;", "let _ = context;")],
     },
     Bug {
-        name: "a watch tells of what died after the drop",
+        name: "a watch reports what expired after the drop",
         edits: &[edit(
             WATCH,
             "feed.until.is_none_or(|until| event.position < until)",
@@ -119,22 +119,22 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "a collection is dropped with its dead",
+        name: "a collection is dropped with its expired documents",
         edits: &[
             edit(COLLECTIONS, "        self.settle(&Owner::Collection(self.current(collection)?))?;\n", ""),
             edit(
                 SETTLE,
-                "policy.lifecycle.archive.is_some() && has_dead(tx, partition.id, &policy, by)?",
-                "policy.lifecycle.archive.is_some() && false && has_dead(tx, partition.id, &policy, by)?",
+                "policy.lifecycle.archive.is_some() && has_expired(tx, partition.id, &policy, by)?",
+                "policy.lifecycle.archive.is_some() && false && has_expired(tx, partition.id, &policy, by)?",
             ),
         ],
     },
     Bug {
-        name: "evidence does not name the index whose rule has killed",
-        edits: &[edit(OBITUARY, "|index| json_text(index.spec.name()));", "|_| \"null\".to_owned());")],
+        name: "evidence does not name the index whose rule has expired the item",
+        edits: &[edit(EXPIRY_RECORD, "|index| json_text(index.spec.name()));", "|_| \"null\".to_owned());")],
     },
     Bug {
-        name: "nobody is asked whether a date rule may kill many",
+        name: "the guard lets a date rule expire many items unasked",
         edits: &[edit(
             RULES,
             "change_policies(tx, &[context.gate.partition], &changes, consent)?;",
@@ -142,7 +142,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "whom a new date rule will kill is told to be nobody",
+        name: "a new date rule is forecast to expire no item",
         edits: &[edit(GUARD, "if unknown && living.items > 0 {", "if unknown && living.items > 1000 {")],
     },
 ];

@@ -27,7 +27,7 @@ const WRITER: &str = "crates/storage/src/writer.rs";
 /// Defects of expiry.
 pub(super) const BUGS: &[Bug] = &[
     Bug {
-        name: "the deadline's instant still alive",
+        name: "an item is still living at its deadline's instant",
         edits: &[edit(EXPIRY, "|through| place.base <= through)", "|through| place.base < through)")],
     },
     Bug {
@@ -83,7 +83,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(FOOTPRINT, "counters::subtract(tx, &self.weight)?;", "")],
     },
     Bug {
-        name: "the dead are counted up to the hour only",
+        name: "expired items are counted up to the hour only",
         edits: &[edit(
             COUNTERS,
             "whole_hours.plus(seconds).minus(beyond)",
@@ -91,7 +91,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "a dead item keeps its unique value",
+        name: "an expired item keeps its unique value",
         edits: &[edit(
             WRITE_CONTEXT,
             "let found = self.gate.by_number(tx, holder)?;",
@@ -99,7 +99,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "a dead item keeps its id",
+        name: "an expired item keeps its id",
         edits: &[edit(
             WRITE_CONTEXT,
             "let found = self.gate.by_id_key(tx, &id_key);",
@@ -130,7 +130,7 @@ pub(super) const BUGS: &[Bug] = &[
         ],
     },
     Bug {
-        name: "a write takes the place of what only a suspect clock calls dead",
+        name: "a write replaces an item that only a suspect clock calls expired",
         edits: &[edit(
             WRITE_CONTEXT,
             "self.gate.check_expired(tx, &expired.header)?;",
@@ -219,7 +219,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(BY_STAMP, "from_seconds(to.saturating_add(1))", "from_seconds(to)")],
     },
     Bug {
-        name: "an index entry of a dead item counts",
+        name: "an index entry of an expired item counts",
         edits: &[edit(GATE, "is_none_or(|through| place.base > through)", "is_none_or(|_| true)")],
     },
     Bug {

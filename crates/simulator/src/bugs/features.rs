@@ -10,7 +10,7 @@ const HISTORY_RECORD: &str = "crates/engine/src/feed/history/record.rs";
 const HISTORY_MERGE: &str = "crates/engine/src/feed/history/merge.rs";
 const HISTORY_RETENTION: &str = "crates/engine/src/feed/history/retention.rs";
 const HISTORY_READ: &str = "crates/engine/src/feed/history/read.rs";
-const BURIAL: &str = "crates/engine/src/evidence/removal.rs";
+const REMOVAL: &str = "crates/engine/src/evidence/removal.rs";
 const HOLD: &str = "crates/engine/src/maintenance/hold.rs";
 const GUARD: &str = "crates/engine/src/schema/guard.rs";
 const FORECAST: &str = "crates/engine/src/maintenance/forecast.rs";
@@ -29,12 +29,12 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "the purge tells nobody of an expiry",
-        edits: &[edit(BURIAL, "let work = history::expired(tx, gate, expired)?;", "let work = 0;")],
+        name: "the purge does not report an expiry",
+        edits: &[edit(REMOVAL, "let work = history::expired(tx, gate, expired)?;", "let work = 0;")],
     },
     Bug {
-        name: "a write that finds a dead item tells nobody of its expiry",
-        edits: &[edit(BURIAL, "history::expired(tx, gate, expired)?;\n    settle(", "settle(")],
+        name: "a write that finds an expired item does not report its expiry",
+        edits: &[edit(REMOVAL, "history::expired(tx, gate, expired)?;\n    settle(", "settle(")],
     },
     Bug {
         name: "an expiry is told as of its removal",
@@ -45,7 +45,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "a stricter rule forgets when the old one killed",
+        name: "a stricter rule forgets when items expired by the old one",
         edits: &[edit(
             EXPIRY_CHANGE,
             "|| changes && next.lifecycle.tells_instants()",
@@ -61,7 +61,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "the feed tells of deaths that only a suspect clock knows",
+        name: "the feed reports expiries that only a suspect clock knows",
         edits: &[edit(
             HISTORY_READ,
             "Ok(Barrier { trusted: tx.trusted_time(), sequence: tx.last_sequence() })",
@@ -105,7 +105,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(EXPIRY, "_ if self.lifecycle.hold.is_some() => None,", "")],
     },
     Bug {
-        name: "the purge takes the dead of a held container",
+        name: "the purge removes the expired items of a held container",
         edits: &[edit(
             PURGE,
             "Ok(gate) if gate.policy.lifecycle.hold.is_some() => Ok(Swept::default()),",
@@ -129,15 +129,15 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "the guard counts the dead among the living",
+        name: "the guard counts expired items among the living",
         edits: &[edit(
             GUARD,
-            "let alive = counters::total(tx, *id)?.minus(expired)?;",
-            "let alive = counters::total(tx, *id)?;",
+            "let living_now = counters::total(tx, *id)?.minus(expired)?;",
+            "let living_now = counters::total(tx, *id)?;",
         )],
     },
     Bug {
-        name: "a dry run counts those who are dead already",
+        name: "a dry run counts items that have expired already",
         edits: &[edit(
             FORECAST,
             "expiring = expiring.plus(Count { tally: after.tally.minus(usage.expired)?, ..after });",
@@ -153,7 +153,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(PURGE, "Ok(self.purge.paused.load(Ordering::Acquire) || ", "Ok(")],
     },
     Bug {
-        name: "a purge on demand takes from everybody",
+        name: "a purge on demand removes items of all containers",
         edits: &[edit(
             PURGE,
             "of.is_none_or(|owner| owner.partitions().iter().any(|own| own.id == partition.id))",
@@ -181,11 +181,11 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "a promise makes nobody hurry",
+        name: "a promise does not make the purge urgent",
         edits: &[edit(
             PROMISE,
-            "let patience_ms = u64::from(bound) * 1000 / 4;",
-            "let patience_ms = u64::from(bound) * 1000 * 4;",
+            "let max_wait_ms = u64::from(bound) * 1000 / 4;",
+            "let max_wait_ms = u64::from(bound) * 1000 * 4;",
         )],
     },
 ];

@@ -20,7 +20,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "the touch of what looks dead is not looked up",
+        name: "the renewal of an item that looks expired is not looked up",
         edits: &[edit(GATE, "renewals::look_up(reader, self.partition, number, header)?;", "")],
     },
     Bug {

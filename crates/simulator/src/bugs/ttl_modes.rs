@@ -25,7 +25,7 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
-        name: "the rules of other countings do not follow defaultTtl",
+        name: "the rules of TTL modes do not follow defaultTtl",
         edits: &[edit(
             COUNTING,
             "DateRule::INHERITED => rule.delay_ms = inherited,",

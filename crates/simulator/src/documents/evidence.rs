@@ -53,7 +53,7 @@ impl Workload {
             let entries = entries(&self.main.recorded(name)?)?;
             let record = EvidenceCheck {
                 place: format!("the record of {name}"),
-                died: self.model.expiries_in(name),
+                expired: self.model.expiries_in(name),
                 owed: self.model.owed(name, Evidence::Record),
                 told: &entries,
             };
@@ -65,8 +65,8 @@ impl Workload {
         }
         // All collections share one archive: its lines may be of a dropped collection.
         let owed = NAMES.into_iter().flat_map(|name| self.model.owed(name, Evidence::Archive)).collect();
-        let died = self.model.expiries.iter().collect();
-        EvidenceCheck { place: "the archive".to_owned(), died, owed, told: &lines }.check_truth()?;
+        let expired = self.model.expiries.iter().collect();
+        EvidenceCheck { place: "the archive".to_owned(), expired, owed, told: &lines }.check_truth()?;
         if purged { self.main.verify_records() } else { Ok(()) }
     }
 
@@ -78,7 +78,7 @@ impl Workload {
 
 fn archive<'a>(model: &'a Model, name: &'static str, told: &'a [EvidenceEntry]) -> EvidenceCheck<'a, Expiry> {
     let owed = model.owed(name, Evidence::Archive);
-    EvidenceCheck { place: format!("the archive of {name}"), died: model.expiries_in(name), owed, told }
+    EvidenceCheck { place: format!("the archive of {name}"), expired: model.expiries_in(name), owed, told }
 }
 
 fn entries(lines: &[String]) -> Result<Vec<EvidenceEntry>, String> {

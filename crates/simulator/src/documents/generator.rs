@@ -123,8 +123,8 @@ impl Generator {
 
     fn evidence(&mut self, name: &'static str) -> Step {
         let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
-        let wished = self.random.u8(..4) != 0;
-        self.request(name, Request::Evidence(evidence, wished))
+        let is_on = self.random.u8(..4) != 0;
+        self.request(name, Request::Evidence(evidence, is_on))
     }
 
     fn consent(&mut self) -> Consent {

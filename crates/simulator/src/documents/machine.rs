@@ -152,7 +152,7 @@ impl Machine {
                 self.change(&collection, bson_form::raw(doc), *parts, *upsert)
             }
             Request::Delete(id) => {
-                let delete = |found: Option<&engine::collection::Found>| match found {
+                let delete = |found: Option<&engine::collection::LivingDocument>| match found {
                     Some(_) => Decision::Delete,
                     None => Decision::Keep,
                 };
@@ -177,18 +177,20 @@ impl Machine {
                     _ => engine.lift_item(&item_owner, &item),
                 })
             }
-            Request::HoldCollection(hold, consent) => {
-                self.wish(collection, *consent, |settings| settings.hold = hold.then(|| REASON.to_owned()))
+            Request::HoldCollection(hold, consent) => self.change_setting(collection, *consent, |settings| {
+                settings.hold = hold.then(|| REASON.to_owned());
+            }),
+            Request::Guard(share) => self.change_setting(collection, Consent::NotGiven, |settings| {
+                settings.max_instant_expiry = *share;
+            }),
+            Request::Evidence(Evidence::Archive, is_on) => {
+                let directory = is_on.then(|| ArchiveDirectory::parse(ARCHIVE).expect("a plain name"));
+                self.change_setting(collection, Consent::NotGiven, |settings| settings.archive = directory)
             }
-            Request::Guard(share) => {
-                self.wish(collection, Consent::NotGiven, |settings| settings.max_instant_expiry = *share)
-            }
-            Request::Evidence(Evidence::Archive, wished) => {
-                let directory = wished.then(|| ArchiveDirectory::parse(ARCHIVE).expect("a plain name"));
-                self.wish(collection, Consent::NotGiven, |settings| settings.archive = directory)
-            }
-            Request::Evidence(Evidence::Record, wished) => {
-                self.wish(collection, Consent::NotGiven, |settings| settings.deletion_record = *wished)
+            Request::Evidence(Evidence::Record, is_on) => {
+                self.change_setting(collection, Consent::NotGiven, |settings| {
+                    settings.deletion_record = *is_on;
+                })
             }
             Request::Drop => answer(self.engine().drop_collection(&collection)),
             Request::Rename(to) => {
@@ -198,14 +200,14 @@ impl Machine {
         }
     }
 
-    fn wish(
+    fn change_setting(
         &self,
         collection: Arc<Collection>,
         consent: Consent,
-        wish: impl FnOnce(&mut Lifecycle),
+        change: impl FnOnce(&mut Lifecycle),
     ) -> Answer {
         let item_owner = Owner::Collection(collection);
-        answer(self.engine().change_lifecycle_with(&item_owner, engine_consent(consent), wish).map(drop))
+        answer(self.engine().change_lifecycle_with(&item_owner, engine_consent(consent), change).map(drop))
     }
 
     fn insert(&self, collection: &Arc<Collection>, document: RawDocument) -> Answer {
@@ -241,9 +243,9 @@ impl Machine {
         &self,
         collection: &Arc<Collection>,
         id: i32,
-        decide: impl FnOnce(Option<&engine::collection::Found>) -> Decision + Send + 'static,
+        decide: impl FnOnce(Option<&engine::collection::LivingDocument>) -> Decision + Send + 'static,
     ) -> Answer {
-        let decide = move |found: Option<&engine::collection::Found>, _| Ok(decide(found).into());
+        let decide = move |found: Option<&engine::collection::LivingDocument>, _| Ok(decide(found).into());
         let modified = self.engine().modify(collection, Target::Id(Value::Int32(id)), decide, None).wait();
         if let Ok(modified) = &modified {
             self.charged(modified.charge);
@@ -406,9 +408,9 @@ fn event(event: &WatchEvent) -> Result<Event, String> {
         Watched::Created => ChangeKind::Made,
         Watched::Dropped => ChangeKind::Dropped,
         Watched::Renamed { name, .. } => ChangeKind::Renamed(known(name)?),
-        Watched::DatabaseDropped => return Err("a database that nobody dropped".to_owned()),
+        Watched::DatabaseDropped => return Err("a database that was not dropped".to_owned()),
         Watched::Item(_, item) => {
-            let image = |found: &Option<engine::collection::Found>| {
+            let image = |found: &Option<engine::collection::LivingDocument>| {
                 bson_form::doc(&found.as_ref().ok_or("an image is missing")?.document)
             };
             match item.kind {

@@ -136,12 +136,12 @@ impl Workload {
             after.apply(name, request);
             return self.restart(vec![self.model.clone(), after]);
         }
-        let (before, dead) = (self.model.clone(), self.model.dead.len());
+        let (before, had_expired) = (self.model.clone(), self.model.expired_versions.len());
         let expected = self.model.apply(name, request);
         if main != expected {
             return Err(format!("answered {main:?}, should be {expected:?}"));
         }
-        self.cover(name, request, &main, &before, self.model.dead.len() > dead);
+        self.cover(name, request, &main, &before, self.model.expired_versions.len() > had_expired);
         match (request, main) {
             (Request::Drop, Answer::Written) => self.check_archive_of_dropped(&before, name),
             _ => Ok(()),
@@ -180,9 +180,10 @@ impl Workload {
         for machine in [&self.main, &self.twin] {
             while !machine.build(name, field, 10)? {}
         }
-        let dead = self.model.dead.len();
+        let had_expired = self.model.expired_versions.len();
         self.model.enforce(name, field);
-        self.coverage.reach_if(self.model.dead.len() > dead, CoveragePoint::NewRuleExpires);
+        let expires_some = self.model.expired_versions.len() > had_expired;
+        self.coverage.reach_if(expires_some, CoveragePoint::NewRuleExpires);
         Ok(())
     }
 
@@ -253,25 +254,26 @@ impl Workload {
     }
 
     /// Counts the situations that a request reached.
-    fn cover(&mut self, name: &str, request: &Request, answer: &Answer, before: &Model, killed: bool) {
+    fn cover(&mut self, name: &str, request: &Request, answer: &Answer, before: &Model, expired_some: bool) {
         let coverage = &mut self.coverage;
         coverage.reach_if(*answer == Answer::Held, CoveragePoint::DocumentRefusedByHold);
         coverage.reach_if(*answer == Answer::NotConfirmed, CoveragePoint::DocumentRefusedByGuard);
         coverage.reach_if(*answer == Answer::Same, CoveragePoint::UpdateThatChangesNothing);
         let several = before.collections.get(name).is_some_and(|it| it.rules.iter().flatten().count() > 1);
-        let dead = before.collections.get(name).is_some_and(|it| it.items.len() > before.living(name).len());
+        let has_expired =
+            before.collections.get(name).is_some_and(|it| it.items.len() > before.living(name).len());
         match request {
             Request::Insert(_) | Request::Change { .. } => {
-                coverage.reach_if(killed, CoveragePoint::WrittenExpired);
+                coverage.reach_if(expired_some, CoveragePoint::WrittenExpired);
                 coverage.reach_if(several, CoveragePoint::SeveralDateRules);
             }
             Request::ChangeRule(..) => {
-                coverage.reach_if(killed, CoveragePoint::ChangedRuleExpires);
-                coverage.reach_if(dead, CoveragePoint::RuleChangedOverExpired);
+                coverage.reach_if(expired_some, CoveragePoint::ChangedRuleExpires);
+                coverage.reach_if(has_expired, CoveragePoint::RuleChangedOverExpired);
             }
-            Request::DropRule(_) => coverage.reach_if(dead, CoveragePoint::RuleDroppedOverExpired),
+            Request::DropRule(_) => coverage.reach_if(has_expired, CoveragePoint::RuleDroppedOverExpired),
             Request::LiftItem(_) | Request::HoldCollection(false, _) => {
-                coverage.reach_if(killed, CoveragePoint::DocumentLiftExpires);
+                coverage.reach_if(expired_some, CoveragePoint::DocumentLiftExpires);
             }
             Request::Rename(_) => {
                 coverage.reach_if(*answer == Answer::Written, CoveragePoint::CollectionRenamed);

@@ -76,7 +76,7 @@ pub(super) struct Expiry {
 pub(super) struct Model {
     pub(super) now_ms: u64,
     pub(super) collections: BTreeMap<&'static str, Collection>,
-    pub(super) dead: BTreeSet<u64>,
+    pub(super) expired_versions: BTreeSet<u64>,
     pub(super) events: Vec<Event>,
     pub(super) expiries: Vec<Expiry>,
     made: u64,
@@ -90,7 +90,8 @@ impl Model {
         self.now_ms = now_ms;
         let mut expiring = Vec::new();
         for (name, collection) in &self.collections {
-            for item in collection.items.iter().filter(|item| !self.dead.contains(&item.version)) {
+            for item in collection.items.iter().filter(|item| !self.expired_versions.contains(&item.version))
+            {
                 let deadline = collection.deadline_ms(item).filter(|deadline| *deadline <= now_ms);
                 expiring.extend(deadline.map(|deadline| (deadline, *name, item.clone())));
             }
@@ -109,7 +110,7 @@ impl Model {
         let collection = &self.collections[name];
         let overdue =
             |item: &&Item| collection.deadline_ms(item).is_some_and(|deadline| deadline <= self.now_ms);
-        let living = collection.items.iter().filter(|item| !self.dead.contains(&item.version));
+        let living = collection.items.iter().filter(|item| !self.expired_versions.contains(&item.version));
         let expiring: Vec<Item> = living.filter(overdue).cloned().collect();
         let count = expiring.len() as u64;
         self.turns += 1;
@@ -126,7 +127,7 @@ impl Model {
         let (collection, turn) = (collection.number, self.turns);
         let doc = item.doc.clone();
         self.expiries.push(Expiry { collection, doc, ts: item.ts, time_ms, causes, turn });
-        self.dead.insert(item.version);
+        self.expired_versions.insert(item.version);
         self.tell(name, time_ms, ChangeKind::Expired(item.doc));
     }
 
@@ -152,28 +153,28 @@ impl Model {
     /// Returns all expiries in a collection of a name, as it is now.
     pub(super) fn expiries_in(&self, name: &str) -> Vec<&Expiry> {
         let Some(collection) = self.collections.get(name) else { return Vec::new() };
-        self.expiries.iter().filter(|death| death.collection == collection.number).collect()
+        self.expiries.iter().filter(|expiry| expiry.collection == collection.number).collect()
     }
 
     /// Returns the expiries whose evidence must exist once their bytes are gone.
     pub(super) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Expiry> {
         let since = self.collections.get(name).and_then(|it| it.evidence.get(&evidence).copied());
         let Some(since) = since else { return Vec::new() };
-        self.expiries_in(name).into_iter().filter(|death| death.turn > since).collect()
+        self.expiries_in(name).into_iter().filter(|expiry| expiry.turn > since).collect()
     }
 
     /// Forgets the index of a rule: evidence written from now on has no name for a rule whose index was dropped.
     fn forget_index(&mut self, name: &str, field: usize) {
         let number = self.collections[name].number;
-        for death in self.expiries.iter_mut().filter(|death| death.collection == number) {
+        for expiry in self.expiries.iter_mut().filter(|expiry| expiry.collection == number) {
             let named = |cause: &Cause| match cause {
                 Cause::Date { field: Some(of), seconds } if *of == field => {
                     Some(Cause::Date { field: None, seconds: *seconds })
                 }
                 _ => None,
             };
-            let nameless: Vec<Cause> = death.causes.iter().filter_map(named).collect();
-            death.causes.extend(nameless);
+            let nameless: Vec<Cause> = expiry.causes.iter().filter_map(named).collect();
+            expiry.causes.extend(nameless);
         }
     }
 
@@ -189,7 +190,7 @@ impl Model {
     /// Returns the live items, in the order of their creation.
     pub(super) fn living(&self, name: &str) -> Vec<&Item> {
         let Some(collection) = self.collections.get(name) else { return Vec::new() };
-        collection.items.iter().filter(|item| !self.dead.contains(&item.version)).collect()
+        collection.items.iter().filter(|item| !self.expired_versions.contains(&item.version)).collect()
     }
 
     /// Returns the visible state of all collections.
@@ -289,7 +290,7 @@ impl Model {
                 self.collection(name).guard = *share;
                 Answer::Written
             }
-            Request::Evidence(evidence, wished) => self.set_evidence(name, *evidence, *wished),
+            Request::Evidence(evidence, is_on) => self.set_evidence(name, *evidence, *is_on),
             Request::Drop | Request::Rename(_) if self.is_held(name) => self.refuse(request),
             Request::Drop => {
                 self.collections.remove(name);
@@ -307,11 +308,11 @@ impl Model {
         }
     }
 
-    fn set_evidence(&mut self, name: &str, evidence: Evidence, wished: bool) -> Answer {
+    fn set_evidence(&mut self, name: &str, evidence: Evidence, is_on: bool) -> Answer {
         self.turns += 1;
         let turn = self.turns;
         let kept = &mut self.collection(name).evidence;
-        if wished {
+        if is_on {
             kept.entry(evidence).or_insert(turn);
         } else {
             kept.remove(&evidence);
@@ -331,7 +332,7 @@ impl Model {
     }
 
     fn find(&self, name: &str, id: i32) -> Option<usize> {
-        let living = |item: &Item| item.doc.id == id && !self.dead.contains(&item.version);
+        let living = |item: &Item| item.doc.id == id && !self.expired_versions.contains(&item.version);
         self.collections[name].items.iter().position(living)
     }
 

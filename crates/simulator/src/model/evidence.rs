@@ -56,11 +56,11 @@ impl Model {
     }
 
     /// Turns a kind of evidence on or off.
-    pub(super) fn set_evidence(&mut self, name: &str, evidence: Evidence, wished: bool) {
+    pub(super) fn set_evidence(&mut self, name: &str, evidence: Evidence, is_on: bool) {
         self.turns += 1;
         let turn = self.turns;
         let Some(container) = self.containers.get_mut(name) else { return };
-        if wished {
+        if is_on {
             container.evidence.entry(evidence).or_insert(turn);
         } else {
             container.evidence.remove(&evidence);
@@ -71,7 +71,7 @@ impl Model {
     pub(crate) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Expiry> {
         let Some(container) = self.containers.get(name) else { return Vec::new() };
         let Some(since) = container.evidence.get(&evidence) else { return Vec::new() };
-        let owed = |death: &&Expiry| death.container == container.number && death.turn > *since;
+        let owed = |expiry: &&Expiry| expiry.container == container.number && expiry.turn > *since;
         self.expiries.iter().filter(owed).collect()
     }
 }

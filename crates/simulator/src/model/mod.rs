@@ -72,7 +72,7 @@ pub(crate) struct Container {
     /// The evidence that its owner has configured, and since when.
     pub(crate) evidence: BTreeMap<Evidence, u64>,
     /// The TTL modes: where countdowns start (T33).
-    pub(crate) countings: TtlModes,
+    pub(crate) ttl_modes: TtlModes,
     /// Where any countdown may have started so far.
     pub(crate) counted: CountdownOrigin,
     /// No other container, before or after, has this number.
@@ -97,7 +97,7 @@ pub(crate) struct Model {
     /// By name.
     pub(crate) containers: BTreeMap<&'static str, Container>,
     /// Every version that ever expired. It only grows (T13).
-    pub(crate) dead: BTreeSet<u64>,
+    pub(crate) expired_versions: BTreeSet<u64>,
     /// How each of them expired.
     pub(crate) expiries: Vec<Expiry>,
     versions: u64,
@@ -152,26 +152,27 @@ impl Model {
         let names: Vec<&'static str> = self.containers.keys().copied().collect();
         for name in names {
             let container = &self.containers[name];
-            let expiring = container.items.iter().filter(|item| !self.dead.contains(&item.version));
+            let expiring =
+                container.items.iter().filter(|item| !self.expired_versions.contains(&item.version));
             let expiring = expiring.filter_map(|item| Some((container.deadline(item)?, item)));
             let expiring = expiring.filter(|(deadline, _)| *deadline <= self.trusted);
             let expiring: Vec<(u64, Item)> =
                 expiring.map(|(deadline, item)| (deadline, item.clone())).collect();
             // An item that has expired by the rules stays expired for ever.
-            self.dead.extend(expiring.iter().map(|(_, item)| item.version));
+            self.expired_versions.extend(expiring.iter().map(|(_, item)| item.version));
             self.expire(name, expiring);
         }
     }
 
     /// Returns `true` if a request sees this item.
     pub(crate) fn is_visible(&self, container: &Container, item: &Item) -> bool {
-        !self.dead.contains(&item.version) && !container.overdue(item, self.now)
+        !self.expired_versions.contains(&item.version) && !container.overdue(item, self.now)
     }
 
     /// Returns `true` if an item has expired by a suspect time, but not by the trusted one: it may neither be
     /// returned nor be removed.
     pub(crate) fn is_withheld(&self, container: &Container, item: &Item) -> bool {
-        !self.dead.contains(&item.version) && container.overdue(item, self.now)
+        !self.expired_versions.contains(&item.version) && container.overdue(item, self.now)
     }
 
     /// Returns the items of a container that requests see.
@@ -183,7 +184,7 @@ impl Model {
     /// Returns the expired items of a container whose ids are not in use again.
     pub(crate) fn expired(&self, name: &str) -> Vec<&Item> {
         let Some(container) = self.containers.get(name) else { return Vec::new() };
-        container.items.iter().filter(|item| self.dead.contains(&item.version)).collect()
+        container.items.iter().filter(|item| self.expired_versions.contains(&item.version)).collect()
     }
 
     /// Returns the number of items of a container that are neither visible nor finally expired.
@@ -217,7 +218,7 @@ impl Model {
             guard: None,
             feed: None,
             evidence: BTreeMap::new(),
-            countings: TtlModes { base, ..TtlModes::default() },
+            ttl_modes: TtlModes { base, ..TtlModes::default() },
             counted: if base { CountdownOrigin::Otherwise } else { CountdownOrigin::FromWrites },
             number: self.made,
             first_lsn: None,
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn t13_the_model_forgets_no_death() {
+    fn t13_the_model_forgets_no_expiry() {
         let mut model = Model::default();
         model.see(100_000, 100_000, false);
         model.create_container("c", DefaultTtl::After(5), false, Some(10), false);

@@ -5,9 +5,14 @@ use super::{Answer, Consent, CountdownOrigin, DefaultTtl, Item, MILLION, Model, 
 
 impl Model {
     /// Changes a setting of a container.
-    pub(crate) fn wish(&mut self, name: &'static str, wish: SettingChange, consent: Consent) -> Answer {
+    pub(crate) fn change_setting(
+        &mut self,
+        name: &'static str,
+        change: SettingChange,
+        consent: Consent,
+    ) -> Answer {
         let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
-        match wish {
+        match change {
             SettingChange::Feed(minutes) => self.keep_feed(name, minutes),
             SettingChange::Guard(share) => {
                 container.guard = share;
@@ -16,12 +21,12 @@ impl Model {
             SettingChange::PurgeDelay(_) => Answer::Changed,
             SettingChange::Absolute(absolute) => self.listen(name, absolute),
             SettingChange::Sliding(sliding) => {
-                container.countings.sliding = sliding;
+                container.ttl_modes.sliding = sliding;
                 container.counted = container.counted.max(CountdownOrigin::Otherwise);
                 Answer::Changed
             }
-            SettingChange::Evidence(evidence, wished) => {
-                self.set_evidence(name, evidence, wished);
+            SettingChange::Evidence(evidence, is_on) => {
+                self.set_evidence(name, evidence, is_on);
                 Answer::Changed
             }
             SettingChange::Hold(hold) if container.hold == hold => Answer::Changed,
@@ -58,12 +63,14 @@ impl Model {
         let expiring: Vec<Item> = container
             .items
             .iter()
-            .filter(|item| !self.dead.contains(&item.version) && container.overdue(item, self.trusted))
+            .filter(|item| {
+                !self.expired_versions.contains(&item.version) && container.overdue(item, self.trusted)
+            })
             .cloned()
             .collect();
         self.turns += 1;
         for item in &expiring {
-            self.dead.insert(item.version);
+            self.expired_versions.insert(item.version);
             self.record_expiry(name, self.trusted_ms, item);
             self.happen_at_once(name, ChangeKind::Expired, Some(item.clone()), None);
         }

@@ -37,18 +37,18 @@ impl Container {
     ) -> u64 {
         match (countdown, before) {
             (Countdown::Keep, Some(before)) => before.counts_from,
-            _ => body.base.filter(|_| self.countings.base).and_then(Instant::beginning).unwrap_or(now),
+            _ => body.base.filter(|_| self.ttl_modes.base).and_then(Instant::beginning).unwrap_or(now),
         }
     }
 
     /// Returns the instant of expiry that an item names, if the container honours it.
     pub(super) fn named_expiry(&self, body: &Body) -> Option<u64> {
-        body.gone.filter(|_| self.countings.absolute).and_then(Instant::end)
+        body.gone.filter(|_| self.ttl_modes.absolute).and_then(Instant::end)
     }
 
     /// Returns `true` if reads will restart the countdown of an item that is written now.
     pub(super) fn makes_slide(&self, body: &Body) -> bool {
-        self.countings.sliding && body.ttl != Ttl::Never
+        self.ttl_modes.sliding && body.ttl != Ttl::Never
     }
 }
 
@@ -57,10 +57,10 @@ impl Model {
     pub(super) fn listen(&mut self, name: &str, absolute: bool) -> Answer {
         let suspect = self.suspect;
         let container = self.containers.get_mut(name).expect("the caller looked it up");
-        if suspect && container.countings.absolute && !absolute {
+        if suspect && container.ttl_modes.absolute && !absolute {
             return Answer::ClockSuspect;
         }
-        container.countings.absolute = absolute;
+        container.ttl_modes.absolute = absolute;
         if absolute {
             container.counted = CountdownOrigin::Named;
         }
@@ -78,7 +78,7 @@ impl Model {
         let item = &mut container.items[index];
         // A read in the future was one at a time that was rejected since (T34).
         let is_another = item.written_from < now && item.counts_from != now;
-        if container.countings.sliding && item.slides && is_counted && is_another {
+        if container.ttl_modes.sliding && item.slides && is_counted && is_another {
             item.counts_from = now;
             item.touched = true;
         }

@@ -366,7 +366,7 @@ impl Generator {
     /// Returns a read of an item whose countdown that restarts (T33), and then the instant at which it would have expired
     /// otherwise.
     fn keep_alive(&mut self, container: &'static str, model: &Model, sight: GeneratorView) -> Option<Step> {
-        let inside = model.containers.get(container).filter(|inside| inside.countings.sliding)?;
+        let inside = model.containers.get(container).filter(|inside| inside.ttl_modes.sliding)?;
         let visible = model.visible(container);
         let expiring = visible.iter().filter(|item| item.slides && item.counts_from < model.now);
         let expiring = expiring.filter_map(|item| Some((item, inside.deadline(item)?)));
@@ -400,7 +400,7 @@ impl Generator {
             _ => Guard::None,
         };
         // Where reads restart countdowns, there are more of them.
-        if model.containers.get(container).is_some_and(|inside| inside.countings.sliding)
+        if model.containers.get(container).is_some_and(|inside| inside.ttl_modes.sliding)
             && self.random.u8(..3) == 0
         {
             return Change::Read(name, Guard::None);
@@ -482,10 +482,10 @@ impl Generator {
             1 if container == CONTAINERS[1] => QueryScope::Prefix,
             _ => QueryScope::Everywhere,
         };
-        let mortal = Self::mortal(container, model, sight);
-        if !mortal.is_empty() && self.random.bool() {
+        let expiring = Self::expiring(container, model, sight);
+        if !expiring.is_empty() && self.random.bool() {
             // The page that follows is asked for at a deadline: the reader holds a token, and something behind it is expired.
-            let (_, deadline) = mortal[self.random.usize(..mortal.len())];
+            let (_, deadline) = expiring[self.random.usize(..expiring.len())];
             let between_ms = (deadline * SECOND - sight.now_ms).min(HOUR / 2);
             let scope = QueryScope::Everywhere;
             return Step::Query { container, filter: Filter::All, scope, page: 1, between_ms };
@@ -495,7 +495,7 @@ impl Generator {
     }
 
     /// Returns the live items of a container that will expire, with the second in which they do.
-    fn mortal<'a>(container: &str, model: &'a Model, sight: GeneratorView) -> Vec<(&'a Item, u64)> {
+    fn expiring<'a>(container: &str, model: &'a Model, sight: GeneratorView) -> Vec<(&'a Item, u64)> {
         let Some(inside) = model.containers.get(container) else { return Vec::new() };
         let living = model.visible(container).into_iter();
         let dated = living.filter_map(|item| inside.deadline(item).map(|deadline| (item, deadline)));
@@ -541,11 +541,11 @@ impl Generator {
     }
 
     fn late(&mut self, container: &'static str, model: &Model, sight: GeneratorView) -> Step {
-        let mortal = Self::mortal(container, model, sight);
-        if mortal.is_empty() {
+        let expiring = Self::expiring(container, model, sight);
+        if expiring.is_empty() {
             return self.change_step(container, model);
         }
-        let (item, deadline) = mortal[self.random.usize(..mortal.len())];
+        let (item, deadline) = expiring[self.random.usize(..expiring.len())];
         let wait_ms = deadline * SECOND - sight.now_ms - u64::from(self.random.u8(..5) == 0);
         let (key, id) = (item.body.key, item.body.id.clone());
         let guard = match &item.stamp {

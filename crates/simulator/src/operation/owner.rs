@@ -9,7 +9,7 @@ use crate::model::{Consent, CountdownOrigin, Evidence, Model, SettingChange};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OwnerStep {
     /// An owner changes a setting.
-    SettingChange { container: &'static str, wish: SettingChange, consent: Consent },
+    SettingChange { container: &'static str, change: SettingChange, consent: Consent },
     /// An item is held, or its hold is lifted.
     HoldItem { container: &'static str, key: usize, id: String, hold: bool },
     /// A reader of the feed of all versions continues.
@@ -35,19 +35,19 @@ impl Generator {
         let inside = model.containers.get(container);
         match self.random.u8(..28) {
             24..26 => {
-                let sliding = !inside.is_some_and(|inside| inside.countings.sliding);
-                self.wish(container, SettingChange::Sliding(sliding))
+                let sliding = !inside.is_some_and(|inside| inside.ttl_modes.sliding);
+                self.change_setting(container, SettingChange::Sliding(sliding))
             }
             // If items name their expiry, counters cannot tell which items expire by two rules: the guard then asks too
             // often.
             26..28 if inside.is_none_or(|inside| inside.guard.is_none()) => {
-                let absolute = !inside.is_some_and(|inside| inside.countings.absolute);
-                self.wish(container, SettingChange::Absolute(absolute))
+                let absolute = !inside.is_some_and(|inside| inside.ttl_modes.absolute);
+                self.change_setting(container, SettingChange::Absolute(absolute))
             }
             20..23 => {
                 let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
-                let wished = self.random.u8(..4) != 0;
-                self.wish(container, SettingChange::Evidence(evidence, wished))
+                let is_on = self.random.u8(..4) != 0;
+                self.change_setting(container, SettingChange::Evidence(evidence, is_on))
             }
             23 => OwnerStep::FillArchive { container, full: !sight.obstacles.full },
             0..5 => {
@@ -56,11 +56,11 @@ impl Generator {
             }
             5..7 => {
                 let minutes = [None, Some(1), Some(2), Some(60)][self.random.usize(..4)];
-                self.wish(container, SettingChange::Feed(minutes))
+                self.change_setting(container, SettingChange::Feed(minutes))
             }
             7..9 => {
                 let hold = !model.containers.get(container).is_some_and(|inside| inside.hold);
-                self.wish(container, SettingChange::Hold(hold))
+                self.change_setting(container, SettingChange::Hold(hold))
             }
             9..14 => self.hold_or_lift(container, model, sight),
             14..16 => {
@@ -69,11 +69,11 @@ impl Generator {
             }
             16 if self.random.u8(..4) == 0 => {
                 let seconds = [None, Some(1), Some(60)][self.random.usize(..3)];
-                self.wish(container, SettingChange::PurgeDelay(seconds))
+                self.change_setting(container, SettingChange::PurgeDelay(seconds))
             }
             16 if inside.is_none_or(|inside| inside.counted != CountdownOrigin::Named) => {
                 let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
-                self.wish(container, SettingChange::Guard(share))
+                self.change_setting(container, SettingChange::Guard(share))
             }
             17 => OwnerStep::Pause { paused: !sight.obstacles.paused },
             _ => {
@@ -83,8 +83,8 @@ impl Generator {
         }
     }
 
-    fn wish(&mut self, container: &'static str, wish: SettingChange) -> OwnerStep {
-        OwnerStep::SettingChange { container, wish, consent: self.consent() }
+    fn change_setting(&mut self, container: &'static str, change: SettingChange) -> OwnerStep {
+        OwnerStep::SettingChange { container, change, consent: self.consent() }
     }
 
     pub(super) fn consent(&mut self) -> Consent {
@@ -124,7 +124,7 @@ impl Generator {
     pub(super) fn lift_container(&mut self, container: &'static str) -> Step {
         Step::Owner(OwnerStep::SettingChange {
             container,
-            wish: SettingChange::Hold(false),
+            change: SettingChange::Hold(false),
             consent: self.consent(),
         })
     }

@@ -99,7 +99,7 @@ fn evidence_check<'a>(
 ) -> EvidenceCheck<'a, Expiry> {
     EvidenceCheck {
         place: format!("{evidence:?} of {container}"),
-        died: model.expiries.iter().filter(|death| death.name == container).collect(),
+        expired: model.expiries.iter().filter(|expiry| expiry.name == container).collect(),
         owed: model.owed(container, evidence),
         told,
     }

@@ -1,8 +1,10 @@
 //! Time, the purge, the end of a process and the start of the next.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
+use engine::PurgeReport;
 use storage::{Time, WallClock};
 
 use crate::check;
@@ -108,20 +110,10 @@ impl Run {
     pub(crate) fn purge(&mut self, limit: usize, fault: Option<Fault>) -> Result<Ending, String> {
         let (backlog, commits) = (self.main.backlog(), self.main.commits());
         let held = self.held_backlogs();
-        let (report, _, struck) = self.perform(fault, |world| world.purge(limit));
-        if struck {
-            self.situation.coverage.reach(CoveragePoint::CrashInsidePurge);
-            let forks = vec![self.model.clone()];
-            return Ok(Ending::Ended(ProcessEnd {
-                forks,
-                asked: ClockRequest::Nothing,
-                certain: self.recorded,
-            }));
-        }
-        if self.poisoned {
-            return Ok(Ending::Running);
-        }
-        let report = report?.unwrap_or_default();
+        let report = match self.perform_purge(fault, |world| world.purge(limit))? {
+            ControlFlow::Continue(report) => report,
+            ControlFlow::Break(ending) => return Ok(ending),
+        };
         let left = self.main.backlog();
         self.note(|_| format!("       purged {}, {left} left", report.purged_items));
         if backlog != left + report.purged_items {
@@ -139,13 +131,33 @@ impl Run {
         let waits = self.full.iter().any(|name| self.drop_waits_for_the_purge(name));
         self.situation.coverage.reach_if(waits && left > 0, CoveragePoint::ArchiveFull);
         if held != self.held_backlogs() {
-            return Err("T31: the purge took from the dead of a held container".to_owned());
+            return Err("T31: the purge removed expired items of a held container".to_owned());
         }
         if self.situation.nothing_to_purge && self.main.commits() != commits {
-            return Err("T19: the purge wrote something although nothing has ever died".to_owned());
+            return Err("T19: the purge wrote something although nothing has ever expired".to_owned());
         }
         self.situation.purged(report.purged_items, left);
         Ok(self.crash_if(fault))
+    }
+
+    /// Performs work of the purge and returns its report, or how the run goes on if it was interrupted or the store is
+    /// poisoned.
+    pub(crate) fn perform_purge(
+        &mut self,
+        fault: Option<Fault>,
+        work: impl Fn(&mut World) -> Result<Option<PurgeReport>, String>,
+    ) -> Result<ControlFlow<Ending, PurgeReport>, String> {
+        let (report, _, struck) = self.perform(fault, work);
+        if struck {
+            self.situation.coverage.reach(CoveragePoint::CrashInsidePurge);
+            let forks = vec![self.model.clone()];
+            let end = ProcessEnd { forks, asked: ClockRequest::Nothing, certain: self.recorded };
+            return Ok(ControlFlow::Break(Ending::Ended(end)));
+        }
+        if self.poisoned {
+            return Ok(ControlFlow::Break(Ending::Running));
+        }
+        Ok(ControlFlow::Continue(report?.unwrap_or_default()))
     }
 
     /// Checks that the expired items of held containers stay: neither the purge nor a write to their ids removes them
@@ -154,10 +166,11 @@ impl Run {
         let held = self.held_backlogs().into_iter();
         let held: BTreeMap<_, _> = held.map(|(name, left, _)| (name, left)).collect();
         let before = std::mem::replace(&mut self.held_expired, held);
-        let lost = |(name, left): (&&'static str, &u64)| before.get(*name).is_some_and(|dead| left < dead);
+        let lost =
+            |(name, left): (&&'static str, &u64)| before.get(*name).is_some_and(|expired| left < expired);
         match self.held_expired.iter().find(|it| lost(*it)) {
             Some((name, left)) => {
-                Err(format!("T31: of {} dead in held {name} {left} are there", before[name]))
+                Err(format!("T31: of {} expired items in held {name} {left} are there", before[name]))
             }
             None => Ok(()),
         }
@@ -209,7 +222,7 @@ impl Run {
             && next_due.is_none_or(|next_due| next_due > expected)
         {
             return Err(format!(
-                "T19: the purge is next due at {next_due:?}, but an item dies at {expected}"
+                "T19: the purge is next due at {next_due:?}, but an item expires at {expected}"
             ));
         }
         let is_held = |name: &str| self.model.containers[name].hold;
@@ -426,10 +439,10 @@ impl Run {
         }
         self.check_evidence(false)?;
         let hidden: usize = CONTAINERS.iter().map(|name| self.model.withheld(name)).sum();
-        let dead = self.model.dead.len() + hidden;
+        let expired = self.model.expired_versions.len() + hidden;
         let backlog = self.main.backlog();
-        if backlog > dead as u64 {
-            return Err(format!("T18: {backlog} expired items are counted, {dead} have ever expired"));
+        if backlog > expired as u64 {
+            return Err(format!("T18: {backlog} expired items are counted, {expired} have ever expired"));
         }
         self.check_held_expired()?;
         self.situation.after(&self.model, backlog);

@@ -1,20 +1,21 @@
 //! Steps of owners and operators: holds, settings, forecasts, dry runs, and the purge on demand.
 
+use std::ops::ControlFlow;
+
 use engine::Interval;
 
-use crate::clock::ClockRequest;
 use crate::coverage::CoveragePoint;
 use crate::model::{Answer, Consent, CountdownOrigin, DefaultTtl, Item, SettingChange};
 use crate::operation::{Fault, Filter, OwnerStep, QueryScope};
-use crate::run::{Ending, ProcessEnd, Run};
+use crate::run::{Ending, Run};
 use crate::world::{Figures, World};
 
 impl Run {
     /// Runs a step of an owner or operator.
     pub(crate) fn owner_step(&mut self, step: &OwnerStep, fault: Option<Fault>) -> Result<Ending, String> {
         match step {
-            OwnerStep::SettingChange { container, wish, consent } => {
-                self.wish(container, *wish, *consent, fault)
+            OwnerStep::SettingChange { container, change, consent } => {
+                self.change_setting(container, *change, *consent, fault)
             }
             OwnerStep::HoldItem { container, key, id, hold } => {
                 self.hold_item(container, *key, id, *hold, fault)
@@ -41,22 +42,23 @@ impl Run {
         }
     }
 
-    fn wish(
+    fn change_setting(
         &mut self,
         container: &'static str,
-        wish: SettingChange,
+        change: SettingChange,
         consent: Consent,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
-        self.situation.wish(&self.model, container, wish);
+        self.situation.change_setting(&self.model, container, change);
         let living = self.model.visible(container).len();
         let ending = self.write(
             fault,
-            |world| world.wish(container, wish, consent),
-            |model, _| model.wish(container, wish, consent),
+            |world| world.change_setting(container, change, consent),
+            |model, _| model.change_setting(container, change, consent),
         )?;
-        let killed = wish == SettingChange::Hold(false) && self.model.visible(container).len() < living;
-        self.situation.coverage.reach_if(killed, CoveragePoint::LiftExpires);
+        let expired_some =
+            change == SettingChange::Hold(false) && self.model.visible(container).len() < living;
+        self.situation.coverage.reach_if(expired_some, CoveragePoint::LiftExpires);
         Ok(ending)
     }
 
@@ -172,20 +174,10 @@ impl Run {
             return Ok(Ending::Running);
         }
         let before = self.main.backlogs();
-        let (report, _, struck) = self.perform(fault, |world: &mut World| world.purge_now(container, limit));
-        if struck {
-            self.situation.coverage.reach(CoveragePoint::CrashInsidePurge);
-            let forks = vec![self.model.clone()];
-            return Ok(Ending::Ended(ProcessEnd {
-                forks,
-                asked: ClockRequest::Nothing,
-                certain: self.recorded,
-            }));
-        }
-        if self.poisoned {
-            return Ok(Ending::Running);
-        }
-        let purged = report?.unwrap_or_default().purged_items;
+        let purged = match self.perform_purge(fault, |world| world.purge_now(container, limit))? {
+            ControlFlow::Continue(report) => report.purged_items,
+            ControlFlow::Break(ending) => return Ok(ending),
+        };
         let mut gone = 0;
         for ((name, before, _), (_, after, _)) in before.into_iter().zip(self.main.backlogs()) {
             gone += before - after;

@@ -196,7 +196,9 @@ impl Run {
         }
         let (main, twin, _) = self.perform(None, |world| world.write_to_deleted(container, key, change));
         if main != twin {
-            return Err(format!("invariant 8: a ghost answered {main:?}, and without purge {twin:?}"));
+            return Err(format!(
+                "invariant 8: a deleted container's handle answered {main:?}, and without purge {twin:?}"
+            ));
         }
         let Some(reply) = main else { return Ok(Ending::Running) };
         self.situation.coverage.reach(CoveragePoint::HandleOfADeletedContainer);

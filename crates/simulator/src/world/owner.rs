@@ -39,7 +39,7 @@ pub(crate) struct SeenSettings {
     /// Its `maxInstantExpiry`.
     pub(crate) guard: Option<u32>,
     /// Its TTL modes: by a property, by named instants, by reads.
-    pub(crate) countings: (bool, bool, bool),
+    pub(crate) ttl_modes: (bool, bool, bool),
     /// Whether its expired items are archived, and recorded.
     pub(crate) evidence: Vec<Evidence>,
     /// The items that are held one by one.
@@ -48,23 +48,28 @@ pub(crate) struct SeenSettings {
 
 impl World {
     /// Changes a setting.
-    pub(crate) fn wish(&self, name: &'static str, wish: SettingChange, consent: Consent) -> Reply {
+    pub(crate) fn change_setting(
+        &self,
+        name: &'static str,
+        change: SettingChange,
+        consent: Consent,
+    ) -> Reply {
         let changed = self.owner(name).and_then(|owner| {
             self.process().engine.change_lifecycle_with(&owner, engine_consent(consent), |lifecycle| {
-                match wish {
+                match change {
                     SettingChange::Feed(minutes) => lifecycle.history_minutes = minutes,
                     SettingChange::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
                     SettingChange::Guard(share) => lifecycle.max_instant_expiry = share,
                     SettingChange::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
-                    SettingChange::Evidence(Evidence::Archive, wished) => {
-                        lifecycle.archive = wished.then(|| directory(name));
+                    SettingChange::Evidence(Evidence::Archive, is_on) => {
+                        lifecycle.archive = is_on.then(|| directory(name));
                     }
                     SettingChange::Absolute(absolute) => {
                         let path = || document::Path::parse("/gone").expect("a path");
                         lifecycle.expire_at_path = absolute.then(path);
                     }
                     SettingChange::Sliding(sliding) => lifecycle.sliding = sliding,
-                    SettingChange::Evidence(Evidence::Record, wished) => lifecycle.deletion_record = wished,
+                    SettingChange::Evidence(Evidence::Record, is_on) => lifecycle.deletion_record = is_on,
                 }
             })
         });
@@ -102,7 +107,7 @@ impl World {
             };
             let key = (0..KEYS)
                 .find(|number| body::partition_key(name, *number) == key)
-                .ok_or("a key of nobody")?;
+                .ok_or("a key of no container")?;
             held.push((key, id));
         }
         held.sort();
@@ -110,7 +115,7 @@ impl World {
             hold: lifecycle.hold.is_some(),
             feed: lifecycle.history_minutes,
             guard: lifecycle.max_instant_expiry,
-            countings: (
+            ttl_modes: (
                 lifecycle.ttl_property_path.is_some(),
                 lifecycle.expire_at_path.is_some(),
                 lifecycle.sliding,

@@ -57,6 +57,8 @@
 
 mod describe;
 mod options;
+#[cfg(test)]
+mod random_tests;
 mod real;
 mod record;
 mod running;
@@ -64,9 +66,7 @@ mod slew;
 mod start;
 mod status;
 #[cfg(test)]
-mod table;
-#[cfg(test)]
-mod walk;
+mod table_tests;
 mod wall;
 
 pub use describe::ClockOffset;

@@ -17,22 +17,22 @@ pub(crate) struct Bench {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) options: ClockOptions,
     pub(crate) durability: Durability,
-    place: Place,
+    place: Medium,
     store: Option<Arc<dyn Store>>,
 }
 
-enum Place {
+enum Medium {
     Memory(MemoryDisk),
     Embedded(TempDir),
 }
 
 impl Bench {
     pub(crate) fn memory() -> Self {
-        Self::new(Place::Memory(MemoryDisk::new()))
+        Self::new(Medium::Memory(MemoryDisk::new()))
     }
 
     pub(crate) fn embedded() -> Self {
-        Self::new(Place::Embedded(tempfile::tempdir().unwrap()))
+        Self::new(Medium::Embedded(tempfile::tempdir().unwrap()))
     }
 
     /// One of each kind.
@@ -40,7 +40,7 @@ impl Bench {
         [Self::memory(), Self::embedded()]
     }
 
-    fn new(place: Place) -> Self {
+    fn new(place: Medium) -> Self {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(clock.clone());
         options.test_clock = TestClock::Runs;
@@ -55,15 +55,15 @@ impl Bench {
 
     pub(crate) fn disk(&self) -> &MemoryDisk {
         match &self.place {
-            Place::Memory(disk) => disk,
-            Place::Embedded(_) => panic!("not a memory store"),
+            Medium::Memory(disk) => disk,
+            Medium::Embedded(_) => panic!("not a memory store"),
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
         match &self.place {
-            Place::Memory(_) => panic!("not an embedded store"),
-            Place::Embedded(directory) => directory.path(),
+            Medium::Memory(_) => panic!("not an embedded store"),
+            Medium::Embedded(directory) => directory.path(),
         }
     }
 
@@ -71,8 +71,8 @@ impl Bench {
     pub(crate) fn open(&mut self) -> Result<()> {
         assert!(self.store.is_none(), "the store is closed");
         self.store = Some(match &self.place {
-            Place::Memory(disk) => Arc::new(MemoryStore::open(disk.clone(), self.options.clone())?),
-            Place::Embedded(directory) => {
+            Medium::Memory(disk) => Arc::new(MemoryStore::open(disk.clone(), self.options.clone())?),
+            Medium::Embedded(directory) => {
                 Arc::new(EmbeddedStore::open(self.embedded_options(directory.path()))?)
             }
         });
@@ -97,7 +97,7 @@ impl Bench {
 
     /// Drops the store without closing it, as a crash would. Memory only: an embedded store closes when dropped.
     pub(crate) fn crash(&mut self) {
-        assert!(matches!(self.place, Place::Memory(_)));
+        assert!(matches!(self.place, Medium::Memory(_)));
         self.store = None;
     }
 

@@ -183,7 +183,7 @@ fn a_hole_in_the_last_commit_is_a_commit_that_was_not_made() {
 }
 
 #[test]
-fn a_store_whose_making_was_cut_off_is_made_anew() {
+fn a_store_whose_creation_was_cut_off_is_created_again() {
     let made = tempfile::tempdir().unwrap();
     drop(open(made.path()).unwrap());
     let mut files = Vec::new();

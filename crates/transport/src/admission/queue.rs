@@ -150,13 +150,13 @@ impl WaitQueue {
             Begun::Full => return None,
             Begun::Waits(waiting, _) => waiting,
         };
-        let (mut granted, mut patience) = (pin!(waiting.granted()), self.max_wait);
+        let (mut granted, mut wait) = (pin!(waiting.granted()), self.max_wait);
         loop {
-            match timeout(patience, &mut granted).await {
+            match timeout(wait, &mut granted).await {
                 Ok(slot) => return slot,
                 Err(_) => self.starve(tenant),
             }
-            patience = self.max_wait / SHORT_WAIT;
+            wait = self.max_wait / SHORT_WAIT;
         }
     }
 

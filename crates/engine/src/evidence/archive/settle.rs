@@ -51,7 +51,7 @@ impl Engine {
                 return Ok(true);
             }
             let View { snapshot, gate, .. } = View::open(&*self.store, partition)?;
-            if has_dead(&*snapshot, gate.partition, &gate.policy, by)? {
+            if has_expired(&*snapshot, gate.partition, &gate.policy, by)? {
                 return Ok(false);
             }
             partition.archive.settled(by);
@@ -64,7 +64,7 @@ impl Engine {
 pub(crate) fn check_drop(tx: &Transaction<'_>, partition: &Partition) -> Result<()> {
     let policy = load_policy(tx, partition.id)?;
     let by = partition.archive.owed_until(tx.trusted_time());
-    if policy.lifecycle.archive.is_some() && has_dead(tx, partition.id, &policy, by)? {
+    if policy.lifecycle.archive.is_some() && has_expired(tx, partition.id, &policy, by)? {
         return Err(Error::Unarchived);
     }
     Ok(())
@@ -72,7 +72,7 @@ pub(crate) fn check_drop(tx: &Transaction<'_>, partition: &Partition) -> Result<
 
 /// Returns whether an item that has expired by then is still there, in its place or moved aside, and can be removed.
 /// Items that the purge has set aside do not count: no line can be written for them.
-fn has_dead(reader: &dyn Read, partition: PartitionId, policy: &Policy, by: Time) -> Result<bool> {
+fn has_expired(reader: &dyn Read, partition: PartitionId, policy: &Policy, by: Time) -> Result<bool> {
     if unarchived::oldest(reader, partition)?.is_some_and(|expired_at| expired_at <= by) {
         return Ok(true);
     }

@@ -120,12 +120,12 @@ impl Engine {
     /// Returns what the logs alone cannot show: entries whose log has no head, and containers whose log is missing.
     pub fn deletion_gaps(&self) -> Result<Vec<DeletionGap>> {
         let catalog = self.catalog();
-        let wished = catalog
+        let recording = catalog
             .owned_partitions()
             .filter(|(_, partition)| partition.policy.read().lifecycle.deletion_record);
-        let wished = wished
+        let recording = recording
             .map(|(owner, partition)| ((owner.database().to_owned(), owner.name().to_owned()), partition.id));
-        gaps(&*self.store.snapshot()?, wished)
+        gaps(&*self.store.snapshot()?, recording)
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn verify(
 /// for it, with the names of database and container.
 pub(crate) fn gaps(
     reader: &dyn Read,
-    wished: impl IntoIterator<Item = ((String, String), PartitionId)>,
+    recording: impl IntoIterator<Item = ((String, String), PartitionId)>,
 ) -> Result<Vec<DeletionGap>> {
     let mut gaps = Vec::new();
     let mut range = KeyRange::prefix(keys::DELETIONS);
@@ -161,7 +161,7 @@ pub(crate) fn gaps(
         }
         range = range.after(Key::Deletion(partition, u64::MAX).encode().1);
     }
-    for ((database, container), partition) in wished {
+    for ((database, container), partition) in recording {
         if !Head::load(reader, partition)?.is_some_and(|head| head.is_open) {
             gaps.push(DeletionGap::NoLog { log: partition.0, database, container });
         }
@@ -191,7 +191,7 @@ mod tests {
         let container =
             engine.create_container(&database, definition.expect("valid"), None).expect("created");
         let owner = Owner::Container(container);
-        engine.change_lifecycle(&owner, |settings| settings.deletion_record = true).expect("a wish");
+        engine.change_lifecycle(&owner, |settings| settings.deletion_record = true).expect("a valid setting");
         let log = engine.deletion_logs_of(&owner).expect("logs").remove(0);
         let partition = PartitionId(log.log);
         let lane = Lanes::one(u64::from(log.log));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_missing_and_a_record_that_is_closed_though_wished_for_are_told() {
+    fn a_missing_head_and_a_record_closed_against_its_setting_are_reported() {
         let no_log = |log: &DeletionLog| DeletionGap::NoLog {
             log: log.log,
             database: "db".to_owned(),

@@ -19,7 +19,7 @@ use super::record::no_state;
 use super::retention::stream_from;
 use super::state::State;
 use crate::Engine;
-use crate::access::document::Found;
+use crate::access::document::LivingDocument;
 use crate::access::gate::View;
 use crate::access::read::in_scope;
 use crate::catalog::collection::Collection;
@@ -154,10 +154,10 @@ impl Engine {
         barrier: &Barrier,
         start: HistoryStart,
         max_items: usize,
-    ) -> Result<HistoryPage<Found>> {
+    ) -> Result<HistoryPage<LivingDocument>> {
         let is_wanted = |_: &Record<RawDocument>| true;
         let (partition, room) = (&collection.partition, PageBudget::of(max_items));
-        read(&*self.store, partition, barrier, start, room, &is_wanted, &Found::from)
+        read(&*self.store, partition, barrier, start, room, &is_wanted, &LivingDocument::from)
     }
 }
 

@@ -8,7 +8,7 @@ use storage::Time;
 use super::log::{self, CatalogChange, LogEntry};
 use super::{WATCH_MS, Watch, keeps_feed};
 use crate::Engine;
-use crate::access::document::Found;
+use crate::access::document::LivingDocument;
 use crate::catalog::collection::Collection;
 use crate::feed::history::{Barrier, Event, HistoryStart};
 use crate::keys::PartitionId;
@@ -47,7 +47,7 @@ impl WatchEvent {
 #[derive(Debug, Clone)]
 pub enum Watched {
     /// An item was changed, or expired.
-    Item(Arc<Collection>, Event<Found>),
+    Item(Arc<Collection>, Event<LivingDocument>),
     /// A collection was created.
     Created,
     /// The collection was dropped.

@@ -103,7 +103,7 @@ impl Scene {
         let outcome =
             self.engine.read(&self.container, &key(), &name, &Precondition::None).expect("it lives");
         let renewal = outcome.renewal.expect("reads restart its countdown");
-        self.engine.renew(&renewal).expect("nobody has").wait().expect("durable");
+        self.engine.renew(&renewal).expect("not yet renewed").wait().expect("durable");
     }
 
     fn partition(&self) -> PartitionId {
@@ -184,7 +184,7 @@ fn first_place(scene: &Scene, queue: Queue) -> (PartitionId, Vec<u8>) {
     let places = scene.entries(Keyspace::Queue, scene.partition());
     let prefix = keys::queue_prefix(scene.partition(), queue);
     let (key, _) =
-        places.into_iter().find(|(key, _)| key.starts_with(&prefix)).expect("somebody stands there");
+        places.into_iter().find(|(key, _)| key.starts_with(&prefix)).expect("an item is in the queue");
     (scene.partition(), key)
 }
 
@@ -193,10 +193,10 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     ("an id entry is gone", Subject::Id, "its entry by id is missing", |scene| {
         remove_first(scene, Keyspace::Id);
     }),
-    ("an id entry names nobody", Subject::Id, "belongs to another item or is damaged", |scene| {
+    ("an id entry names no item", Subject::Id, "belongs to another item or is damaged", |scene| {
         put_first(scene, Keyspace::Id, &[0, 0, 0, 0, 0, 0, 0, 9]);
     }),
-    ("an id entry of nobody", Subject::Id, "which is not there", |scene| {
+    ("an id entry of no item", Subject::Id, "which is not there", |scene| {
         let (mut key, value) = scene.entries(Keyspace::Id, scene.partition()).remove(0);
         key.push(b'!');
         let other = [&value[..7], &[value[7] ^ 1]].concat();
@@ -222,7 +222,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     ("the feed lacks an event", Subject::Feed, "its event in the change feed is missing", |scene| {
         remove_first(scene, Keyspace::Feed);
     }),
-    ("an event of nobody", Subject::Feed, "which is not there", |scene| {
+    ("an event of no item", Subject::Feed, "which is not there", |scene| {
         let (keyspace, key) = Key::Feed(scene.partition(), document::Sequence(3)).encode();
         scene.plant(move |tx| tx.put(keyspace, key, vec![0, 0, 0, 0, 0, 0, 0, 0, 77]));
     }),
@@ -281,7 +281,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
         let (key, _) = counters.into_iter().find(|(key, _)| key[4] == keys::SHAPE_COUNT).expect("a shape");
         scene.plant(move |tx| tx.put(Keyspace::Counter, key, vec![0, 0, 0, 0, 0, 0, 0, 99]));
     }),
-    ("a shape that nobody has", Subject::Shape, "that no item has", |scene| {
+    ("a shape that no item has", Subject::Shape, "that no item has", |scene| {
         let (keyspace, key) = Key::ShapeCount(scene.partition(), Generation(1), [7; 16]).encode();
         scene.plant(move |tx| tx.put(keyspace, key, vec![0, 0, 0, 0, 0, 0, 0, 1]));
     }),
@@ -297,7 +297,7 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
         let (key, _) = counters.into_iter().find(|(key, _)| key[4] == keys::HELD).expect("a hold");
         scene.plant(move |tx| tx.remove(Keyspace::Counter, key));
     }),
-    ("the note of a hold on nobody", Subject::Hold, "which is not there", |scene| {
+    ("the note of a hold on no item", Subject::Hold, "which is not there", |scene| {
         let (keyspace, key) = Key::Held(scene.partition(), document::ItemNumber(3)).encode();
         scene.plant(move |tx| tx.put(keyspace, key, vec![0; 9]));
     }),
@@ -402,7 +402,7 @@ const REFUSED: &[(&str, Subject, &str, &str, Plant)] = &[
         scene.plant(move |tx| tx.put(Keyspace::Counter, key, "?"));
     }),
     (
-        "entries of a partition that nobody has",
+        "entries of a partition without owner",
         Subject::Partition,
         "that no container has",
         "restore a backup",

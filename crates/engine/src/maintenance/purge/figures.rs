@@ -106,7 +106,8 @@ fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result
     let (backlog, set_aside) = match oldest_expiry {
         // Figures may be requested at any time, so they read no more than a few items.
         Some(_) => {
-            let expired_items = counters::dead_at_most(reader, gate.partition, &gate.policy, gate.now)?.tally;
+            let expired_items =
+                counters::expired_at_most(reader, gate.partition, &gate.policy, gate.now)?.tally;
             let set_aside = set_aside::tally(reader, gate.partition)?;
             (
                 without(expired_items.plus(unarchived::sum(reader, gate.partition)?), set_aside),
@@ -140,7 +141,7 @@ pub(super) fn oldest_expiry(reader: &dyn Read, gate: &Gate) -> Result<Option<Tim
         let range = from_cursor(reader, gate.partition, queue, through)?;
         let Some(entry) = reader.scan(Keyspace::Queue, range, Direction::Forward).next() else { continue };
         let (base, _) = keys::queue_entry(&entry?.0)?;
-        oldest = super::death_at(gate, QueuePosition { queue, base }).into_iter().chain(oldest).min();
+        oldest = super::expiry_at(gate, QueuePosition { queue, base }).into_iter().chain(oldest).min();
     }
     Ok(oldest)
 }

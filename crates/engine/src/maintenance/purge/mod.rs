@@ -51,10 +51,10 @@ use crate::Engine;
 use crate::access::gate::{Gate, View};
 use crate::catalog::container::Partition;
 use crate::catalog::owner::Owner;
+use crate::catalog::turn::Turn;
 use crate::entries::set_aside::SetAside;
 use crate::evidence::archive::{PurgeNews, Removable};
 use crate::expiry::{Policy, QueuePosition};
-use crate::keys::PartitionId;
 use crate::types::charge::Charge;
 use crate::types::error::{Error, Result};
 
@@ -313,7 +313,7 @@ impl Engine {
                 }
             }
             drop(alone);
-            self.purge.visited(partition.id);
+            self.purge.turn.begin(partition.id);
             if self.store.operations() > before + own {
                 report.concurrent_use = ConcurrentUse::Present;
                 if priority == StepPriority::Yield {
@@ -426,7 +426,7 @@ type Visit = (Owner, Arc<Partition>);
 
 /// Returns when an entry of the expired prefix expired. A cutoff covers a whole prefix of its queue, so everything
 /// that it covers was written before it.
-fn death_at(gate: &Gate, place: QueuePosition) -> Option<Time> {
+fn expiry_at(gate: &Gate, place: QueuePosition) -> Option<Time> {
     let moment = gate.policy.instant(place, Sequence(0))?;
     Some(Time::from_millis(moment.time.max(0).unsigned_abs()))
 }
@@ -436,7 +436,7 @@ fn death_at(gate: &Gate, place: QueuePosition) -> Option<Time> {
 pub(crate) struct PurgeState {
     paused: AtomicBool,
     figures: Mutex<PurgeStatus>,
-    last_visited: Mutex<Option<PartitionId>>,
+    turn: Turn,
     retention: retention::RetentionState,
     copies: Arc<copies::Copies>,
 }
@@ -452,13 +452,8 @@ impl PurgeState {
             .filter(|(_, partition)| partition.next_due.is_due(now))
             .map(|(owner, partition)| (owner, Arc::clone(partition)))
             .collect();
-        let last = *self.last_visited.lock();
-        waiting.sort_by_key(|(_, partition)| (Some(partition.id) <= last, partition.id));
+        self.turn.sort(&mut waiting, |(_, partition)| partition.id);
         waiting
-    }
-
-    fn visited(&self, partition: PartitionId) {
-        *self.last_visited.lock() = Some(partition);
     }
 
     fn record(&self, report: &PurgeReport, now: Time) {

@@ -7,7 +7,7 @@
 //!             of the backlog
 //!   spare     half of the idle time: of the writer, of the processors
 //!   granted   a twentieth of the writer's time; once the oldest item has
-//!             waited for PATIENCE, the share that the operator set
+//!             waited TOLERATED_AGE, the share that the operator set
 //! ```
 //!
 //! - `wanted` limits the purge to the necessary rate. A steady stream is removed as fast as it expires, because otherwise
@@ -26,7 +26,7 @@
 use std::time::Duration;
 
 use super::ConcurrentUse;
-use super::shortage::{Look, PATIENCE, Shortage};
+use super::shortage::{Look, Shortage, TOLERATED_AGE};
 use super::stream::Stream;
 
 /// Users are considered gone when they have not used the store for this long. The pauses between slices beside users
@@ -62,7 +62,7 @@ const STORM_SECONDS: f64 = 1800.0;
 const WANTED_MIN: f64 = 400.0;
 /// The part of the wanted rate that counts as reaching it.
 const AS_WANTED: f64 = 0.9;
-/// The share of the writer's time that is taken before the oldest item has waited for [`PATIENCE`].
+/// The share of the writer's time that is taken before the oldest item has waited for [`TOLERATED_AGE`].
 const SHARE_AT_FIRST: f64 = 0.05;
 /// The part of the idle capacity that is used.
 const SPARE_PART: f64 = 0.5;
@@ -301,7 +301,8 @@ impl Pace {
     /// one, so that the rate is kept.
     fn beside_users(&mut self, elapsed: Duration) -> Slice {
         let wanted = self.wanted();
-        let share = if self.backlog.age >= PATIENCE { self.share } else { SHARE_AT_FIRST.min(self.share) };
+        let share =
+            if self.backlog.age >= TOLERATED_AGE { self.share } else { SHARE_AT_FIRST.min(self.share) };
         let rate = wanted.min(self.spare().max(share / self.cost)).max(f64::MIN_POSITIVE);
         let (least, most) = (SLICE_ITEMS_MIN as f64, SLICE_ITEMS_MAX as f64);
         let fitting = (SLICE.as_secs_f64() / self.cost).clamp(least, most);

@@ -264,10 +264,10 @@ fn t20_slices_grow_with_each_pause_without_users_and_the_first_request_ends_that
     assert!(with_users.items == 8 && with_users.pause(ms(1)) >= ms(1), "{with_users:?}");
     for pause in 1..5 {
         let moment = next(ConcurrentUse::Absent);
-        assert_eq!(moment.items, 8, "nobody asked for {pause} pauses of 10 ms");
+        assert_eq!(moment.items, 8, "no request came for {pause} pauses of 10 ms");
     }
     assert_eq!(next(ConcurrentUse::Present).items, 8);
-    assert!((1..5).all(|_| next(ConcurrentUse::Absent).items == 8), "each request begins the count anew");
+    assert!((1..5).all(|_| next(ConcurrentUse::Absent).items == 8), "each request restarts the count");
     let growing = next(ConcurrentUse::Absent);
     assert_eq!(growing.items, 256);
     for (took, pause) in [(0, 5), (4, 36), (50, 100)] {

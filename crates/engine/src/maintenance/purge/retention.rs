@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use storage::{Keyspace, Scrubbed, Time};
 
 use super::figures::oldest_expiry;
-use super::{FAILURE_PAUSE_MS, death_at, in_holder};
+use super::{FAILURE_PAUSE_MS, expiry_at, in_holder};
 use crate::Engine;
 use crate::access::gate::{Gate, View};
 use crate::catalog::container::Partition;
@@ -195,9 +195,9 @@ pub(super) fn bound_ms(partition: &Partition) -> Option<u64> {
 /// Returns whether the purge of a partition can no longer wait for idle time.
 pub(super) fn is_urgent(view: &View) -> Result<bool> {
     let Some(bound) = view.gate.policy.lifecycle.max_purge_delay else { return Ok(false) };
-    let patience_ms = u64::from(bound) * 1000 / 4;
+    let max_wait_ms = u64::from(bound) * 1000 / 4;
     Ok(oldest_expiry(&*view.snapshot, &view.gate)?
-        .is_some_and(|expired_at| expired_at.plus_millis(patience_ms) <= view.gate.now))
+        .is_some_and(|expired_at| expired_at.plus_millis(max_wait_ms) <= view.gate.now))
 }
 
 /// Returns when the items expired that are set aside, those included that a write had moved aside before.
@@ -213,7 +213,7 @@ fn set_aside_expiries(reader: &dyn Read, gate: &Gate) -> Result<Vec<Time>> {
     for queue in gate.policy.queues() {
         for entry in set_aside::passed(reader, gate.partition, queue)? {
             let (base, number) = entry?;
-            if let Some(at) = death_at(gate, QueuePosition { queue, base }) {
+            if let Some(at) = expiry_at(gate, QueuePosition { queue, base }) {
                 note(number, at);
             }
         }
@@ -252,7 +252,9 @@ mod tests {
             let container =
                 engine.create_container(&database, definition.expect("valid"), None).expect("made");
             let owner = Owner::Container(Arc::clone(&container));
-            engine.change_lifecycle(&owner, |settings| settings.max_purge_delay = Some(60)).expect("a wish");
+            engine
+                .change_lifecycle(&owner, |settings| settings.max_purge_delay = Some(60))
+                .expect("a valid setting");
             let body = Document::from_json(br#"{"id":"x","pk":"a"}"#).expect("JSON");
             engine.write(&container, None, Operation::Create { body }).wait().expect("created");
             container

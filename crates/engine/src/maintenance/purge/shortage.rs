@@ -1,6 +1,6 @@
 //! Whether the purge has too little capacity: a pure state machine over measurements of the backlog.
 //!
-//! While the oldest expired item has waited for [`PATIENCE`], measurements are gathered into windows of [`WINDOW`].
+//! While the oldest expired item has waited for [`TOLERATED_AGE`], measurements are gathered into windows of [`WINDOW`].
 //! Capacity is short after a window in which the backlog grew by a noticeable part of what expired; and after windows
 //! over which the backlog and the age of its oldest item have both grown, however slowly: a deficit of three percent
 //! fills a disk too.
@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Backlog;
 
 /// How long the oldest item may wait before a shortage is judged, and before the operator's share is used.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TOLERATED_AGE: Duration = Duration::from_secs(5);
 /// The length of a window.
 const WINDOW: Duration = Duration::from_secs(30);
 /// A backlog that grew by more than one part in this many of what expired in a window is a shortage by itself. A
@@ -60,7 +60,7 @@ impl Shortage {
 
     /// Takes the next measurement. After a gap the time between is unknown, so a new window begins.
     pub(super) fn look(&mut self, look: Look) {
-        if look.backlog.age < PATIENCE {
+        if look.backlog.age < TOLERATED_AGE {
             *self = Shortage::default();
             return;
         }

@@ -18,7 +18,7 @@ use mql::pipeline::Row;
 use mql::{Code, Context};
 
 use super::access_path::{AccessPath, IndexScan};
-use crate::collection::{Collection, Found, Hit, IndexList, Reading};
+use crate::collection::{Collection, Hit, IndexList, LivingDocument, Reading};
 use crate::types::error::{Error, Result};
 
 /// How many documents are read at once: few at first, and no more than are wanted.
@@ -72,7 +72,7 @@ pub struct DocumentScan {
     /// The position after the last document that was returned.
     position: Position,
     /// Documents read ahead, each with the position after it.
-    pub(super) ahead: VecDeque<(Found, Position)>,
+    pub(super) ahead: VecDeque<(LivingDocument, Position)>,
     /// The position after the documents read ahead.
     read_to: Position,
     chunk: usize,
@@ -163,7 +163,7 @@ impl DocumentScan {
     }
 
     /// Returns the next document that meets the filter.
-    pub fn next(&mut self, reading: &Reading<'_>, context: &Context) -> Result<Option<Found>> {
+    pub fn next(&mut self, reading: &Reading<'_>, context: &Context) -> Result<Option<LivingDocument>> {
         loop {
             while let Some((found, behind)) = self.ahead.pop_front() {
                 self.position = behind;
@@ -230,7 +230,12 @@ impl DocumentScan {
     }
 
     /// Returns the key by which the last document was found, as `{$meta: "indexKey"}` shows it.
-    fn index_key(&self, found: &Found, reading: &Reading<'_>, context: &Context) -> Result<Option<Document>> {
+    fn index_key(
+        &self,
+        found: &LivingDocument,
+        reading: &Reading<'_>,
+        context: &Context,
+    ) -> Result<Option<Document>> {
         let Some(collection) = &self.collection else { return Ok(None) };
         match (&self.path, &self.position) {
             (AccessPath::Id(id), _) => Ok(Some(Document::new().with("_id", id.clone()))),
@@ -365,7 +370,7 @@ fn gone(collection: &Collection) -> Error {
 
 /// Returns whether this key, of this index scan, is the first of a document's keys on the path.
 fn is_first_on_the_path(
-    found: &Found,
+    found: &LivingDocument,
     key: &[u8],
     scans: &[IndexScan],
     number: usize,

@@ -11,7 +11,7 @@ use storage::{ClockOptions, Direction, ManualClock, MemoryStore, Time};
 
 use super::scan::{LAST_CHUNK, SEEN_MAX};
 use super::{AccessPath, DocumentScan, Plan, PlanRequest, plan};
-use crate::collection::{Collection, CollectionDefinition, Found, Reading};
+use crate::collection::{Collection, CollectionDefinition, LivingDocument, Reading};
 use crate::tests::model_test::each_seed;
 use crate::{Engine, Result};
 
@@ -102,11 +102,11 @@ fn scanned(
     let mut ids = Vec::new();
     loop {
         let some = random.usize(1..9);
-        let returned: Vec<Found> = read(engine, collection, |reading| {
+        let returned: Vec<LivingDocument> = read(engine, collection, |reading| {
             (0..some).filter_map(|_| scan.next(reading, &context).transpose()).collect()
         });
         scan.rest();
-        let id = |found: &Found| match found.document.get("_id") {
+        let id = |found: &LivingDocument| match found.document.get("_id") {
             Some(bson::ValueRef::Int32(id)) => id,
             other => panic!("no _id but {other:?}"),
         };

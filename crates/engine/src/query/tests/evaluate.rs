@@ -14,7 +14,7 @@ type Names = Vec<(&'static str, Rc<Json>)>;
 const CONTAINER: &str = "";
 
 /// A value; `None` is undefined.
-type Found = Option<Rc<Json>>;
+type MaybeValue = Option<Rc<Json>>;
 
 /// All rows of a query before `TOP` and `OFFSET LIMIT`, in runs: the runs are in order, the rows within a run are in
 /// any order.
@@ -93,7 +93,7 @@ fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected
     } else {
         rows.into_iter().map(|row| vec![row]).collect()
     };
-    let mut keyed: Vec<(Vec<Found>, Rc<Json>)> = Vec::new();
+    let mut keyed: Vec<(Vec<MaybeValue>, Rc<Json>)> = Vec::new();
     for group in &groups {
         let empty = Names::new();
         let first = group.first().unwrap_or(&empty);
@@ -103,7 +103,7 @@ fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected
     }
     let is_single = select.is_grouped() || select.from.is_empty();
     let sent = if is_single { groups.len() } else { keyed.len() };
-    let by_keys = |one: &[Found], other: &[Found]| {
+    let by_keys = |one: &[MaybeValue], other: &[MaybeValue]| {
         let pairs = select.order_by.iter().zip(one.iter().zip(other));
         let mut found = pairs.map(|((_, descends), (one, other))| {
             let found = order(one.as_deref(), other.as_deref());
@@ -112,7 +112,7 @@ fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected
         found.find(|found| found.is_ne()).unwrap_or(Ordering::Equal)
     };
     keyed.sort_by(|(one, _), (other, _)| by_keys(one, other));
-    let mut runs: Vec<(Vec<Found>, Vec<Rc<Json>>)> = Vec::new();
+    let mut runs: Vec<(Vec<MaybeValue>, Vec<Rc<Json>>)> = Vec::new();
     let mut shown: Vec<Rc<Json>> = Vec::new();
     for (key, row) in keyed {
         if select.distinct {
@@ -184,10 +184,10 @@ fn group(keys: &[Expr], rows: Vec<Names>) -> Vec<Vec<Names>> {
     if keys.is_empty() {
         return vec![rows];
     }
-    let mut groups: Vec<(Vec<Found>, Vec<Names>)> = Vec::new();
+    let mut groups: Vec<(Vec<MaybeValue>, Vec<Names>)> = Vec::new();
     for row in rows {
-        let key: Vec<Found> = keys.iter().map(|key| value(key, &row)).collect();
-        let same = |other: &Vec<Found>| {
+        let key: Vec<MaybeValue> = keys.iter().map(|key| value(key, &row)).collect();
+        let same = |other: &Vec<MaybeValue>| {
             other.iter().zip(&key).all(|(one, other)| order(one.as_deref(), other.as_deref()).is_eq())
         };
         match groups.iter_mut().find(|(other, _)| same(other)) {
@@ -199,7 +199,7 @@ fn group(keys: &[Expr], rows: Vec<Names>) -> Vec<Vec<Names>> {
 }
 
 /// What is shown of a row, or of a group and its first row.
-fn project(select: &Select, first: &Names, group: &[Names]) -> Found {
+fn project(select: &Select, first: &Names, group: &[Names]) -> MaybeValue {
     let shown = |expr: &Expr| match expr {
         Expr::Aggregate(name, argument) => aggregate(name, argument, group),
         other => value(other, first),
@@ -216,7 +216,7 @@ fn project(select: &Select, first: &Names, group: &[Names]) -> Found {
     }
 }
 
-fn aggregate(name: &str, argument: &Expr, group: &[Names]) -> Found {
+fn aggregate(name: &str, argument: &Expr, group: &[Names]) -> MaybeValue {
     let values: Vec<Rc<Json>> = group.iter().filter_map(|row| value(argument, row)).collect();
     let sum = || values.iter().map(|value| value.as_f64()).sum::<Option<f64>>();
     let ordered = || values.iter().all(|value| !value.is_array() && !value.is_object());
@@ -246,13 +246,13 @@ fn aggregate(name: &str, argument: &Expr, group: &[Names]) -> Found {
     }
 }
 
-fn walk(names: &Names, name: &str, steps: &[Step]) -> Found {
+fn walk(names: &Names, name: &str, steps: &[Step]) -> MaybeValue {
     let (_, root) = names.iter().rev().find(|(known, _)| *known == name)?;
     inside(root.clone(), steps)
 }
 
 /// Returns the value at steps inside another.
-fn inside(root: Rc<Json>, steps: &[Step]) -> Found {
+fn inside(root: Rc<Json>, steps: &[Step]) -> MaybeValue {
     let step = |value: &'_ Json, step: &Step| match step {
         Step::Name(name) => value.as_object().and_then(|members| members.get(*name)).cloned(),
         Step::Index(index) => value.as_array().and_then(|items| items.get(*index)).cloned(),
@@ -263,7 +263,7 @@ fn inside(root: Rc<Json>, steps: &[Step]) -> Found {
 }
 
 /// Returns the value of an expression.
-fn value(expr: &Expr, names: &Names) -> Found {
+fn value(expr: &Expr, names: &Names) -> MaybeValue {
     match expr {
         Expr::Constant(value) | Expr::Parameter(_, value) => Some(Rc::new(value.clone())),
         Expr::Computed(_, steps, meaning) => inside(value(meaning, names)?, steps),

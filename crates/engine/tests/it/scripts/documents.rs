@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value, parse_extended_json, to_extended_json};
 use engine::Collection;
-use engine::collection::{Decision, Found, Modified, Target};
+use engine::collection::{Decision, LivingDocument, Modified, Target};
 use mql::index::IndexSpec;
 use storage::Direction;
 
@@ -28,7 +28,7 @@ fn json(document: &RawDocument) -> String {
 }
 
 /// A document in a line.
-pub(super) fn show(stage: &mut Stage, verb: &str, found: &Found) -> String {
+pub(super) fn show(stage: &mut Stage, verb: &str, found: &LivingDocument) -> String {
     let (number, version) = (stage.labels.item(found.number.0), stage.labels.version(found.sequence.0));
     format!("{verb} {number} {version}")
 }
@@ -37,9 +37,9 @@ fn modify(
     stage: &Stage,
     collection: &Arc<Collection>,
     id: Value,
-    decide: impl FnOnce(Option<&Found>) -> Decision + Send + 'static,
+    decide: impl FnOnce(Option<&LivingDocument>) -> Decision + Send + 'static,
 ) -> engine::Result<Modified> {
-    let decide = move |found: Option<&Found>, _| Ok(decide(found).into());
+    let decide = move |found: Option<&LivingDocument>, _| Ok(decide(found).into());
     stage.engine().modify(collection, Target::Id(id), decide, None).wait()
 }
 
@@ -65,7 +65,7 @@ pub(super) fn put(stage: &mut Stage, collection: &Arc<Collection>, text: &str, o
     let document = document(text);
     let id = document.get("_id").expect("an _id").clone();
     let next = RawDocument::from_document(&document);
-    let decide = move |found: Option<&Found>| match found {
+    let decide = move |found: Option<&LivingDocument>| match found {
         Some(_) => Decision::Replace(next),
         None if or_create => Decision::Insert(next),
         None => Decision::Keep,
@@ -75,7 +75,8 @@ pub(super) fn put(stage: &mut Stage, collection: &Arc<Collection>, text: &str, o
 }
 
 pub(super) fn delete(stage: &mut Stage, collection: &Arc<Collection>, text: &str) -> Answer {
-    let decide = |found: Option<&Found>| if found.is_some() { Decision::Delete } else { Decision::Keep };
+    let decide =
+        |found: Option<&LivingDocument>| if found.is_some() { Decision::Delete } else { Decision::Keep };
     let outcome = modify(stage, collection, id(text), decide)?;
     modified(stage, &outcome)
 }
@@ -160,7 +161,11 @@ pub(super) fn find(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
     Ok(or_none(lines.iter().map(|found| json(&found.document)).collect()))
 }
 
-pub(super) fn all(stage: &Stage, collection: &Arc<Collection>, backward: bool) -> engine::Result<Vec<Found>> {
+pub(super) fn all(
+    stage: &Stage,
+    collection: &Arc<Collection>,
+    backward: bool,
+) -> engine::Result<Vec<LivingDocument>> {
     let reading = stage.engine().reading(&[collection])?;
     let direction = if backward { Direction::Backward } else { Direction::Forward };
     let (mut found, mut last) = (Vec::new(), None);
@@ -173,7 +178,7 @@ pub(super) fn all(stage: &Stage, collection: &Arc<Collection>, backward: bool) -
 }
 
 /// The `_id` of a document in Extended JSON.
-pub(super) fn id_of(found: &Found) -> String {
+pub(super) fn id_of(found: &LivingDocument) -> String {
     let document = found.document.to_document();
     to_extended_json(document.get("_id").expect("an _id").view(), true)
 }

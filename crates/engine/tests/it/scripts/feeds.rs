@@ -1,7 +1,7 @@
 //! Commands that read the change feeds and the evidence of purged items.
 
 use document::{Value, parse_json};
-use engine::collection::Found;
+use engine::collection::LivingDocument;
 use engine::{Event, EventKind, FeedStart, HistoryPage, HistoryStart, Item, Owner, Scope};
 
 use super::Answer;
@@ -54,7 +54,7 @@ pub(super) fn history(stage: &mut Stage, call: &mut Call<'_>) -> Answer {
         }
         Owner::Collection(collection) => {
             let page = stage.engine().collection_history(&collection, &barrier, start, max)?;
-            told(&page, &|found: &Found| {
+            told(&page, &|found: &LivingDocument| {
                 let text =
                     bson::to_extended_json(bson::Value::Document(found.document.to_document()).view(), true);
                 (super::documents::id_of(found), text)

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, ExecutionContext, Step};
 use crate::pipeline::memory::{DiskUse, Memory};
-use crate::pipeline::row::{Row, value_bytes};
+use crate::pipeline::row::Row;
 use crate::pipeline::run::Tagged;
 use crate::pipeline::search_meta::tell;
 use crate::pipeline::settings::PipelineContext;
@@ -98,7 +98,7 @@ impl SortOrder for Sorted {
     }
 
     fn key_bytes(&self, key: &SortKey) -> usize {
-        key_bytes(key)
+        key.bytes()
     }
 
     fn limit(&self) -> Option<usize> {
@@ -215,9 +215,4 @@ impl Blocking for SampleStep {
         let all = usize::try_from(self.seen.min(self.size)).unwrap_or(usize::MAX);
         self.memory.left(self.kept.len(), all)
     }
-}
-
-/// Returns how many bytes a key takes, roughly.
-pub(crate) fn key_bytes(key: &SortKey) -> usize {
-    size_of::<SortKey>() + key.values().map(|value| value_bytes(value.view())).sum::<usize>()
 }

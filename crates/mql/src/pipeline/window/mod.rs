@@ -18,7 +18,6 @@ use crate::pipeline::chain::{Blocking, BlockingStep, ExecutionContext, Step};
 use crate::pipeline::memory::{Memory, left};
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::settings::Formula;
-use crate::pipeline::stages::order::key_bytes;
 use crate::pipeline::values::type_name;
 use crate::sort::{Direction, Sort, SortKey};
 
@@ -96,7 +95,7 @@ impl Blocking for WindowStep {
             }
             None => None,
         };
-        let bytes = row.bytes() + value_bytes(partition.view()) + key.as_ref().map_or(0, key_bytes);
+        let bytes = row.bytes() + value_bytes(partition.view()) + key.as_ref().map_or(0, SortKey::bytes);
         self.memory.take(bytes, execution.context)?;
         self.entries.push(Entry { partition, key, row });
         Ok(())

@@ -6,11 +6,11 @@
 use document::{ArrayRef, ValueRef};
 
 use super::shape::{Polygon, Shape};
-use super::surface::Place;
+use super::surface::SurfacePoint;
 use crate::functions::context::Context;
 
 /// Reads a geometry.
-pub(super) fn read<P: Place>(value: ValueRef<'_>, context: &Context) -> Result<Shape<P>, String> {
+pub(super) fn read<P: SurfacePoint>(value: ValueRef<'_>, context: &Context) -> Result<Shape<P>, String> {
     let kind = value.get("type").and_then(ValueRef::as_str);
     let coordinates = value.get("coordinates").and_then(ValueRef::as_array);
     let (Some(kind), Some(coordinates)) = (kind, coordinates) else {
@@ -38,7 +38,7 @@ fn array(value: ValueRef<'_>) -> Result<ArrayRef<'_>, String> {
         .ok_or_else(|| "Coordinates must be arrays of numbers, nested as the type wants.".to_owned())
 }
 
-fn place<P: Place>(coordinates: ArrayRef<'_>) -> Result<P, String> {
+fn place<P: SurfacePoint>(coordinates: ArrayRef<'_>) -> Result<P, String> {
     let mut numbers = coordinates.iter().map(ValueRef::as_f64);
     let (Some(Some(first)), Some(Some(second))) = (numbers.next(), numbers.next()) else {
         return Err("A position must have at least two numbers, longitude and latitude.".to_owned());
@@ -49,7 +49,7 @@ fn place<P: Place>(coordinates: ArrayRef<'_>) -> Result<P, String> {
     P::at(first, second)
 }
 
-fn places<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>, String> {
+fn places<P: SurfacePoint>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>, String> {
     if !context.spend(coordinates.len() as u64 / 8 + 1) {
         return Err("The query has done all it may.".to_owned());
     }
@@ -57,7 +57,7 @@ fn places<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<
 }
 
 /// Returns the positions of a line without repetitions of the one before.
-fn chain<P: Place>(mut places: Vec<P>) -> Result<Vec<P>, String> {
+fn chain<P: SurfacePoint>(mut places: Vec<P>) -> Result<Vec<P>, String> {
     places.dedup_by(|next, previous| next.is_at(*previous));
     match places.windows(2).find_map(|pair| pair[0].unjoinable(pair[1])) {
         None => Ok(places),
@@ -65,7 +65,7 @@ fn chain<P: Place>(mut places: Vec<P>) -> Result<Vec<P>, String> {
     }
 }
 
-fn line<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>, String> {
+fn line<P: SurfacePoint>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>, String> {
     let places = places(coordinates, context)?;
     if places.len() < 2 {
         return Err("A LineString must have at least two positions.".to_owned());
@@ -73,7 +73,7 @@ fn line<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>
     chain(places)
 }
 
-fn polygon<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Polygon<P>, String> {
+fn polygon<P: SurfacePoint>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Polygon<P>, String> {
     let mut rings =
         coordinates.iter().enumerate().map(|(index, positions)| ring(positions, index + 1, context));
     let Some(outer) = rings.next() else {
@@ -83,7 +83,11 @@ fn polygon<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Pol
 }
 
 /// Returns the corners of a ring, the first of them not again at the end.
-fn ring<P: Place>(positions: ValueRef<'_>, number: usize, context: &Context) -> Result<Vec<P>, String> {
+fn ring<P: SurfacePoint>(
+    positions: ValueRef<'_>,
+    number: usize,
+    context: &Context,
+) -> Result<Vec<P>, String> {
     let positions = array(positions)?;
     let places: Vec<P> = places(positions, context)?;
     if places.len() < 4 {

@@ -9,9 +9,9 @@ use std::f64::consts::{PI, TAU};
 use super::ellipsoid;
 use super::shape::{Ring, ring_edges};
 use super::sphere::{Arc, SAME, Vector, area_to_the_left};
-use super::surface::{Edge, Place};
+use super::surface::{Edge, SurfacePoint};
 
-impl Place for Vector {
+impl SurfacePoint for Vector {
     type Edge = Arc;
     /// A place off the line and whether it lies to the left.
     type Orientation = Option<(Vector, bool)>;

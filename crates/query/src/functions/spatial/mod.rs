@@ -27,7 +27,7 @@ use document::{Object, Value, ValueRef};
 use self::plane::Point;
 use self::shape::Shape;
 use self::sphere::Vector;
-use self::surface::Place;
+use self::surface::SurfacePoint;
 use super::{Arg, Entry, number};
 use crate::functions::context::Context;
 
@@ -37,7 +37,7 @@ pub(crate) const TABLE: &[Entry] = &table::<Vector>();
 /// The same functions of places on a plane.
 pub(crate) const PLANAR: &[Entry] = &table::<Point>();
 
-const fn table<P: Place>() -> [Entry; 6] {
+const fn table<P: SurfacePoint>() -> [Entry; 6] {
     [
         Entry { name: "ST_AREA", least: 1, most: 1, run: area::<P> },
         Entry { name: "ST_DISTANCE", least: 2, most: 2, run: distance::<P> },
@@ -48,16 +48,16 @@ const fn table<P: Place>() -> [Entry; 6] {
     ]
 }
 
-fn shape<P: Place>(argument: Arg<'_>, context: &Context) -> Option<Shape<P>> {
+fn shape<P: SurfacePoint>(argument: Arg<'_>, context: &Context) -> Option<Shape<P>> {
     geojson::read(argument?, context).ok()
 }
 
-fn both<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<(Shape<P>, Shape<P>)> {
+fn both<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<(Shape<P>, Shape<P>)> {
     Some((shape(arguments[0], context)?, shape(arguments[1], context)?))
 }
 
 /// Returns the area of all polygons without their holes; positions and lines have none.
-fn area<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+fn area<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let shape: Shape<P> = shape(arguments[0], context)?;
     let mut sum = 0.0;
     for polygon in &shape.polygons {
@@ -71,34 +71,34 @@ fn area<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     number(sum.max(0.0))
 }
 
-fn distance<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+fn distance<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (a, b) = both::<P>(arguments, context)?;
     number(relate::distance(&a, &b, context)?)
 }
 
-fn intersects<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+fn intersects<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (a, b) = both::<P>(arguments, context)?;
     relate::intersects(&a, &b, context).map(Value::Bool)
 }
 
-fn within<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+fn within<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let (a, b) = both::<P>(arguments, context)?;
     relate::within(&a, &b, context).map(Value::Bool)
 }
 
 /// Returns why a value is no valid geometry, if so.
-fn flaw<P: Place>(value: ValueRef<'_>, context: &Context) -> Option<String> {
+fn flaw<P: SurfacePoint>(value: ValueRef<'_>, context: &Context) -> Option<String> {
     match geojson::read::<P>(value, context) {
         Ok(shape) => validity::flaw(&shape, context),
         Err(reason) => Some(reason),
     }
 }
 
-fn is_valid<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+fn is_valid<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     Some(Value::Bool(flaw::<P>(arguments[0]?, context).is_none()))
 }
 
-fn is_valid_detailed<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+fn is_valid_detailed<P: SurfacePoint>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let flaw = flaw::<P>(arguments[0]?, context);
     let mut detailed = Object::new();
     detailed.insert("valid", flaw.is_none());

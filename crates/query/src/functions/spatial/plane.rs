@@ -5,7 +5,7 @@
 //! is compared with what was written down.
 
 use super::shape::Ring;
-use super::surface::{Edge, Place};
+use super::surface::{Edge, SurfacePoint};
 
 /// Digits that coordinates are compared with, as a part of the largest that takes part.
 const SAME: f64 = 1e-12;
@@ -46,7 +46,7 @@ fn reversed_if(reverse: bool, mut corners: Vec<Point>) -> Vec<Point> {
     corners
 }
 
-impl Place for Point {
+impl SurfacePoint for Point {
     type Edge = Segment;
     /// Whether the corners go counter-clockwise.
     type Orientation = bool;
@@ -135,7 +135,7 @@ impl Segment {
 }
 
 impl Edge for Segment {
-    type Place = Point;
+    type SurfacePoint = Point;
 
     fn new(start: Point, end: Point) -> Segment {
         Segment { start, end }

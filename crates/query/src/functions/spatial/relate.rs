@@ -3,11 +3,11 @@
 //! Every pair of edges may be compared, so the work is charged before it is done.
 
 use super::shape::{Shape, Side};
-use super::surface::{Edge, Place};
+use super::surface::{Edge, SurfacePoint};
 use crate::functions::context::Context;
 
 /// Returns whether the shapes have a place in common; `None` when finding out costs more than is left.
-pub(super) fn intersects<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<bool> {
+pub(super) fn intersects<P: SurfacePoint>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<bool> {
     pay(a, b, context)?;
     // Shapes whose boundaries do not meet are apart, or one holds all corners of the other.
     if a.corners().any(|place| b.covers(place)) || b.corners().any(|place| a.covers(place)) {
@@ -18,7 +18,7 @@ pub(super) fn intersects<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context
 }
 
 /// Returns whether all of the first shape belongs to the second, whose boundary counts.
-pub(super) fn within<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<bool> {
+pub(super) fn within<P: SurfacePoint>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<bool> {
     pay(a, b, context)?;
     if a.corners().next().is_none() || (!a.polygons.is_empty() && b.polygons.is_empty()) {
         return Some(false);
@@ -39,7 +39,7 @@ pub(super) fn within<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) ->
 
 /// Returns whether a shape holds an edge whose ends it holds: cut wherever it meets an edge of the shape, the middle of each
 /// piece tells about the whole piece.
-fn holds_edge<P: Place>(
+fn holds_edge<P: SurfacePoint>(
     shape: &Shape<P>,
     edge: &P::Edge,
     edges: &[P::Edge],
@@ -61,7 +61,7 @@ fn holds_edge<P: Place>(
 ///
 /// Edges come nearest to each other at an end of one of them. On the earth, where on an edge that is, is found as on a
 /// sphere and measured on the ellipsoid: the place may be off a little, the distance is not.
-pub(super) fn distance<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<f64> {
+pub(super) fn distance<P: SurfacePoint>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<f64> {
     let (mut best, mut nearest) = (f64::INFINITY, None);
     let mut consider = |from: P, to: P| {
         let apart = from.apart(to);
@@ -87,7 +87,7 @@ pub(super) fn distance<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) 
     nearest.map(|(from, to)| from.distance(to))
 }
 
-fn pay<P: Place>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<()> {
+fn pay<P: SurfacePoint>(a: &Shape<P>, b: &Shape<P>, context: &Context) -> Option<()> {
     let (a, b) = (a.corners().count() as u64, b.corners().count() as u64);
     context.spend(a.saturating_mul(b) / 16 + 1).then_some(())
 }

@@ -4,11 +4,11 @@
 //! region it seems to surround, as the service documents; a hole takes away the smaller side of its ring whichever way
 //! it is written, because both ways are common. On a plane the direction has no meaning.
 
-use super::surface::{Edge, Place};
+use super::surface::{Edge, SurfacePoint};
 
 /// A geometry: its places, lines and areas.
 #[derive(Debug)]
-pub(super) struct Shape<P: Place> {
+pub(super) struct Shape<P: SurfacePoint> {
     pub(super) points: Vec<P>,
     pub(super) lines: Vec<Vec<P>>,
     pub(super) polygons: Vec<Polygon<P>>,
@@ -16,14 +16,14 @@ pub(super) struct Shape<P: Place> {
 
 /// An area with holes.
 #[derive(Debug)]
-pub(super) struct Polygon<P: Place> {
+pub(super) struct Polygon<P: SurfacePoint> {
     pub(super) outer: Ring<P>,
     pub(super) holes: Vec<Ring<P>>,
 }
 
 /// A closed line. The last corner is not the first again.
 #[derive(Debug)]
-pub(super) struct Ring<P: Place> {
+pub(super) struct Ring<P: SurfacePoint> {
     pub(super) corners: Vec<P>,
     /// Distinguishes its sides.
     pub(super) orientation: P::Orientation,
@@ -37,13 +37,13 @@ pub(super) enum Side {
     Outside,
 }
 
-impl<P: Place> Default for Shape<P> {
+impl<P: SurfacePoint> Default for Shape<P> {
     fn default() -> Self {
         Shape { points: Vec::new(), lines: Vec::new(), polygons: Vec::new() }
     }
 }
 
-impl<P: Place> Shape<P> {
+impl<P: SurfacePoint> Shape<P> {
     /// Returns every place that was written down.
     pub(super) fn corners(&self) -> impl Iterator<Item = P> {
         let rings = self.rings().flat_map(|ring| ring.corners.iter());
@@ -72,11 +72,11 @@ impl<P: Place> Shape<P> {
 }
 
 /// Returns the edges between places in a row.
-pub(super) fn edges_of<P: Place>(places: &[P]) -> impl Iterator<Item = P::Edge> {
+pub(super) fn edges_of<P: SurfacePoint>(places: &[P]) -> impl Iterator<Item = P::Edge> {
     places.windows(2).map(|pair| P::Edge::new(pair[0], pair[1]))
 }
 
-impl<P: Place> Polygon<P> {
+impl<P: SurfacePoint> Polygon<P> {
     /// Creates an area of rings of at least three corners each, none of which is the one before it again.
     pub(super) fn new(outer: Vec<P>, holes: Vec<Vec<P>>) -> Self {
         let holes = holes.into_iter().map(|corners| Ring::new(P::hole(corners)));
@@ -101,7 +101,7 @@ impl<P: Place> Polygon<P> {
     }
 }
 
-impl<P: Place> Ring<P> {
+impl<P: SurfacePoint> Ring<P> {
     pub(super) fn new(corners: Vec<P>) -> Self {
         let orientation = P::orientation(&corners);
         Ring { corners, orientation }
@@ -121,7 +121,7 @@ impl<P: Place> Ring<P> {
 }
 
 /// Returns the edges of a closed line.
-pub(super) fn ring_edges<P: Place>(corners: &[P]) -> impl Iterator<Item = P::Edge> {
+pub(super) fn ring_edges<P: SurfacePoint>(corners: &[P]) -> impl Iterator<Item = P::Edge> {
     let closing = corners.last().zip(corners.first());
     edges_of(corners).chain(closing.map(|(last, first)| P::Edge::new(*last, *first)))
 }

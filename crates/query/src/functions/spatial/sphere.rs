@@ -6,7 +6,7 @@
 
 use std::ops::{Add, Mul, Neg, Sub};
 
-use super::surface::{Edge, Place};
+use super::surface::{Edge, SurfacePoint};
 
 /// Places nearer than this are one: about half a millimetre.
 pub(super) const SAME: f64 = 1e-10;
@@ -108,7 +108,7 @@ pub(super) struct Arc {
 }
 
 impl Edge for Arc {
-    type Place = Vector;
+    type SurfacePoint = Vector;
 
     fn new(start: Vector, end: Vector) -> Arc {
         let middle = (start + end).unit();

@@ -8,9 +8,9 @@ use std::fmt::Debug;
 use super::shape::Ring;
 
 /// A place on a surface.
-pub(super) trait Place: Copy + Debug + 'static {
+pub(super) trait SurfacePoint: Copy + Debug + 'static {
     /// The line between two places.
-    type Edge: Edge<Place = Self>;
+    type Edge: Edge<SurfacePoint = Self>;
     /// Computed once for each ring, to distinguish its sides.
     type Orientation: Debug;
 
@@ -50,25 +50,25 @@ pub(super) trait Place: Copy + Debug + 'static {
 
 /// A line between two different places.
 pub(super) trait Edge {
-    type Place: Place;
+    type SurfacePoint: SurfacePoint;
 
-    fn new(start: Self::Place, end: Self::Place) -> Self;
+    fn new(start: Self::SurfacePoint, end: Self::SurfacePoint) -> Self;
 
-    fn start(&self) -> Self::Place;
+    fn start(&self) -> Self::SurfacePoint;
 
-    fn end(&self) -> Self::Place;
+    fn end(&self) -> Self::SurfacePoint;
 
     /// Returns the place of the edge nearest to a place.
-    fn nearest(&self, place: Self::Place) -> Self::Place;
+    fn nearest(&self, place: Self::SurfacePoint) -> Self::SurfacePoint;
 
     /// Returns `true` if a place lies on the edge.
-    fn holds(&self, place: Self::Place) -> bool;
+    fn holds(&self, place: Self::SurfacePoint) -> bool;
 
     /// Returns `true` if the edges are near enough that they could meet.
     fn may_meet(&self, other: &Self) -> bool;
 
     /// Returns where the edges cross at a place that is an end of neither.
-    fn crossing(&self, other: &Self) -> Option<Self::Place>;
+    fn crossing(&self, other: &Self) -> Option<Self::SurfacePoint>;
 
     /// Returns the least and the greatest that the edge can have along one axis.
     fn span(&self) -> (f64, f64);
@@ -84,7 +84,7 @@ pub(super) trait Edge {
     }
 
     /// Appends the places where another edge divides this one.
-    fn cuts(&self, other: &Self, places: &mut Vec<Self::Place>) {
+    fn cuts(&self, other: &Self, places: &mut Vec<Self::SurfacePoint>) {
         if !self.may_meet(other) {
             return;
         }

@@ -1,7 +1,7 @@
 //! Validity of shapes: rings that cross themselves or each other.
 
 use super::shape::{Polygon, Shape, Side};
-use super::surface::{Edge, Place};
+use super::surface::{Edge, SurfacePoint};
 use crate::functions::context::Context;
 
 /// An edge and its ring.
@@ -16,13 +16,13 @@ struct RingEdge<E> {
 
 /// Returns the first flaw, if the shape has one. If the budget is used up, the context has the fault and the result is
 /// meaningless.
-pub(super) fn flaw<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
+pub(super) fn flaw<P: SurfacePoint>(shape: &Shape<P>, context: &Context) -> Option<String> {
     crossing(shape, context).or_else(|| nesting(shape, context))
 }
 
 /// Returns an error for rings that meet where they must not. Edges are sorted along one axis, so that only those are
 /// compared which overlap there.
-fn crossing<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
+fn crossing<P: SurfacePoint>(shape: &Shape<P>, context: &Context) -> Option<String> {
     let mut edges = Vec::new();
     for (polygon, area) in shape.polygons.iter().enumerate() {
         for (ring, line) in area.rings().enumerate() {
@@ -94,7 +94,7 @@ fn describe<E>(one: &RingEdge<E>, other: &RingEdge<E>) -> String {
 }
 
 /// Holes outside their polygon, polygons inside others.
-fn nesting<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
+fn nesting<P: SurfacePoint>(shape: &Shape<P>, context: &Context) -> Option<String> {
     let size: u64 = shape.corners().count() as u64;
     let rings = shape.rings().count() as u64;
     if rings < 2 || !context.spend(size.saturating_mul(rings) / 16 + 1) {

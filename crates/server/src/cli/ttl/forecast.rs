@@ -112,7 +112,7 @@ pub(super) fn dry_run(request: &DryRun, client: &mut Client) -> Result<()> {
     };
     let at_most = if at(told, &["exact"]) == Some(&Value::Bool(false)) { "at most " } else { "" };
     println!("With a default TTL of {} for {namespace} (dry run):", request.default_ttl);
-    println!("{at_most}{} would expire at once, {} would stay", of("dyingAtOnce"), of("livingThen"));
+    println!("{at_most}{} would expire at once, {} would stay", of("expiringAtOnce"), of("livingThen"));
     Ok(())
 }
 

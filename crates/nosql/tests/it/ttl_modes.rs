@@ -1,4 +1,4 @@
-//! Other countings (T33) through the wire: headers, the definition, the admin API. The engine's tests have the rules.
+//! TTL modes (T33) through the wire: headers, the definition, the admin API. The engine's tests have the rules.
 
 use document::Value;
 
@@ -79,22 +79,22 @@ async fn the_definition_has_the_base_property_t33() {
     replace(r#","ttlPropertyPath":"at""#).await.expect_error(400, 0, "BadRequest");
     let given_up = replace(r#","defaultTtl":50,"ttlPropertyPath":"""#).await.expect_status(200);
     assert_eq!(given_up.member("ttlPropertyPath"), Value::Null);
-    let wish = server.admin("PATCH", "/_bolide/ttl/db/c", r#"{"ttlPropertyPath":"/b"}"#).send().await;
-    assert!(wish.expect_error(400, 0, "BadRequest").message().contains("definition"));
+    let refused = server.admin("PATCH", "/_bolide/ttl/db/c", r#"{"ttlPropertyPath":"/b"}"#).send().await;
+    assert!(refused.expect_error(400, 0, "BadRequest").message().contains("definition"));
 }
 
 #[tokio::test]
-async fn deaths_that_items_name_are_wished_for_t33() {
+async fn absolute_expiry_is_set_by_lifecycle_settings_t33() {
     let server = Server::with_container("").await;
-    let wish = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
-    wish(r#"{"expireAtPath":"no path"}"#).await.expect_error(400, 0, "BadRequest");
-    let wished = wish(r#"{"expireAtPath":"/gone"}"#).await.expect_status(200);
-    assert_eq!(wished.member("lifecycle").get("expireAtPath"), Some(&Value::String("/gone".into())));
+    let set_lifecycle = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
+    set_lifecycle(r#"{"expireAtPath":"no path"}"#).await.expect_error(400, 0, "BadRequest");
+    let changed = set_lifecycle(r#"{"expireAtPath":"/gone"}"#).await.expect_status(200);
+    assert_eq!(changed.member("lifecycle").get("expireAtPath"), Some(&Value::String("/gone".into())));
     let made = server.create("a", r#"{"id":"x","pk":"a","gone":"2023-11-14T22:13:25Z"}"#).await;
     assert_eq!((made.status, left(&made)), (201, Some("5")));
     server.advance(5);
     server.read("a", "x").await.expect_error(404, 0, "NotFound");
-    let off = wish(r#"{"expireAtPath":null}"#).await.expect_status(200);
+    let off = set_lifecycle(r#"{"expireAtPath":null}"#).await.expect_status(200);
     assert_eq!(off.member("lifecycle").get("expireAtPath"), Some(&Value::Null));
     server.read("a", "x").await.expect_error(404, 0, "NotFound");
 }
@@ -102,8 +102,8 @@ async fn deaths_that_items_name_are_wished_for_t33() {
 #[tokio::test]
 async fn reads_restart_a_sliding_countdown_t33() {
     let server = Server::with_container(r#""defaultTtl":10"#).await;
-    let wish = server.admin("PATCH", "/_bolide/ttl/db/c", r#"{"sliding":true}"#).send().await;
-    assert_eq!(wish.expect_status(200).member("lifecycle").get("sliding"), Some(&Value::Bool(true)));
+    let answer = server.admin("PATCH", "/_bolide/ttl/db/c", r#"{"sliding":true}"#).send().await;
+    assert_eq!(answer.expect_status(200).member("lifecycle").get("sliding"), Some(&Value::Bool(true)));
     let made = server.create("a", r#"{"id":"x","pk":"a"}"#).await.expect_status(201);
     server.create("a", r#"{"id":"y","pk":"a"}"#).await.expect_status(201);
     for _ in 0..4 {

@@ -42,7 +42,7 @@ impl Fixture {
         TlsClient::connect(self.server.address, &self.connector, account).await.unwrap()
     }
 
-    async fn stranger(&self) -> TlsClient {
+    async fn unauthenticated(&self) -> TlsClient {
         self.connect("d3Jvbmc=").await
     }
 
@@ -74,34 +74,34 @@ async fn rest(client: &mut TlsClient, status: u32) -> io::Result<usize> {
 }
 
 #[tokio::test]
-async fn a_strangers_request_is_charged_with_its_head_and_no_longer_than_it_is_worked_on() {
+async fn an_unauthenticated_request_is_charged_with_its_head_and_no_longer_than_it_is_worked_on() {
     let fixture = Fixture::start().await;
     fixture.until_held(|bytes| bytes == 0).await;
-    let mut stranger = fixture.stranger().await;
-    let (number, bytes) = stranger.sender.session.request(&read()).unwrap();
+    let mut unauthenticated = fixture.unauthenticated().await;
+    let (number, bytes) = unauthenticated.sender.session.request(&read()).unwrap();
     let (head, others) = bytes.split_at(HEAD_BYTES);
-    stranger.sender.write(head).await.unwrap();
+    unauthenticated.sender.write(head).await.unwrap();
     // The whole frame, and no more than that: if unauthenticated clients hold the whole budget, the one that holds most is
     // evicted.
     let charged = REQUEST_BYTES + bytes.len();
     fixture.until_held(|bytes| bytes == charged).await;
-    stranger.sender.write(others).await.unwrap();
-    assert_eq!(stranger.receiver.reply_to(number).await.unwrap().status, 401);
+    unauthenticated.sender.write(others).await.unwrap();
+    assert_eq!(unauthenticated.receiver.reply_to(number).await.unwrap().status, 401);
     fixture.until_held(|bytes| bytes == 0).await;
     // Of many requests one is charged: the server does not read the others.
-    let (_, bytes) = stranger.sender.session.request(&read()).unwrap();
+    let (_, bytes) = unauthenticated.sender.session.request(&read()).unwrap();
     let (many, half) = (bytes.repeat(5), &bytes[..bytes.len() / 2]);
-    stranger.sender.write(&[&many, half].concat()).await.unwrap();
+    unauthenticated.sender.write(&[&many, half].concat()).await.unwrap();
     for _ in 0..5 {
-        assert_eq!(stranger.receiver.reply().await.unwrap().unwrap().status, 401);
+        assert_eq!(unauthenticated.receiver.reply().await.unwrap().unwrap().status, 401);
     }
     fixture.until_held(|bytes| bytes == charged).await;
-    drop(stranger);
+    drop(unauthenticated);
     fixture.until_held(|bytes| bytes == 0).await;
 }
 
 #[tokio::test]
-async fn a_request_of_a_known_client_is_not_charged_to_the_strangers() {
+async fn a_request_of_a_known_client_is_not_charged_to_unauthenticated_clients() {
     let fixture = Fixture::start().await;
     let mut client = fixture.connect(KEY).await;
     assert_eq!(client.call(&read()).await.unwrap().status, 404);
@@ -117,13 +117,13 @@ async fn a_request_of_a_known_client_is_not_charged_to_the_strangers() {
 }
 
 #[tokio::test]
-async fn a_stranger_that_is_sent_away_with_unread_bytes_has_all_its_answers() {
+async fn an_unauthenticated_client_that_is_disconnected_with_unread_bytes_has_all_its_answers() {
     let fixture = Fixture::start().await;
-    let mut stranger = fixture.stranger().await;
-    let (_, bytes) = stranger.sender.session.request(&read()).unwrap();
+    let mut unauthenticated = fixture.unauthenticated().await;
+    let (_, bytes) = unauthenticated.sender.session.request(&read()).unwrap();
     // More than the server answers, so that the connection ends with requests that it has not read.
-    stranger.sender.write(&bytes.repeat(50 * REFUSALS)).await.unwrap();
-    assert_eq!(rest(&mut stranger, 401).await.expect("a goodbye and no reset"), REFUSALS);
+    unauthenticated.sender.write(&bytes.repeat(50 * REFUSALS)).await.unwrap();
+    assert_eq!(rest(&mut unauthenticated, 401).await.expect("a goodbye and no reset"), REFUSALS);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-"""Other countings (T33) of collections: from a property, and expiry dates in documents."""
+"""TTL modes (T33) of collections: from a property, and expiry dates in documents."""
 
 from conftest import expire_after, ids
 
@@ -29,7 +29,7 @@ def test_t33_documents_are_counted_from_a_property(server, collection, clock, se
         assert collection.count_documents({}) == len(living)
 
 
-def test_t33_documents_name_the_instant_of_their_death(server, collection, clock, instant, settle):
+def test_t33_documents_name_the_instant_of_their_expiry(server, collection, clock, instant, settle):
     collection.insert_one({"_id": 0, "gone": instant(5)})
     wish(server, collection, expireAtPath="/gone")
     collection.insert_many([

@@ -9,8 +9,8 @@ use engine::{
 use crate::collections::{by, date, item, raw};
 use crate::world::{START, World, body, definition, key};
 
-pub(crate) fn wish(world: &World, wish: impl FnOnce(&mut Lifecycle)) {
-    world.engine.change_lifecycle(&world.owner(), wish).expect("a wish");
+pub(crate) fn set_lifecycle(world: &World, change: impl FnOnce(&mut Lifecycle)) {
+    world.engine.change_lifecycle(&world.owner(), change).expect("a valid setting");
 }
 
 fn path(text: &str) -> Option<Path> {
@@ -42,7 +42,7 @@ fn seconds_left(world: &World) -> Option<u64> {
 }
 
 /// Checks that the item expires at that second.
-pub(crate) fn assert_dies(world: &World, at: u64, what: &str) {
+pub(crate) fn assert_expires(world: &World, at: u64, what: &str) {
     world.pass(at - 1 - world.engine.now().expect("a time").seconds());
     assert!(world.is_living("a", "x"), "{what}");
     assert_eq!((world.ids("SELECT * FROM c").len(), world.counts()), (1, (1, 0)), "{what}");
@@ -77,16 +77,16 @@ fn t33_a_base_property_applies_to_what_is_written_from_then_on() {
     assert_eq!(seconds_left(&world), Some(60));
     let refused =
         world.engine.change_lifecycle(&world.owner(), |settings| settings.ttl_property_path = path("/x"));
-    assert!(refused.expect_err("a wish").to_string().contains("part of its definition"));
+    assert!(refused.expect_err("a valid setting").to_string().contains("part of its definition"));
 }
 
 /// A header has only the second of the write. Evidence has the instant at which an item expired, and no earlier one.
 #[test]
-fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
+fn t32_t33_an_item_written_expired_expired_at_that_instant() {
     for (archived, recorded) in [(true, false), (false, true), (true, true)] {
         let world = World::new();
         world.container(r#","defaultTtl":10,"ttlPropertyPath":"/created""#);
-        wish(&world, |settings| {
+        set_lifecycle(&world, |settings| {
             settings.archive = ArchiveDirectory::parse("cold").filter(|_| archived);
             settings.deletion_record = recorded;
             settings.expire_at_path = path("/at");
@@ -96,7 +96,7 @@ fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
         world.create("a", &format!(r#""id":"y","created":{}"#, START - 10)).expect("created");
         world.create("a", &format!(r#""id":"z","at":{}"#, START + 5)).expect("created");
         keep(&world, replace(r#""id":"x","ttl":3"#)).expect("replaced");
-        assert_eq!(world.counts(), (0, 0), "nobody stands in a queue");
+        assert_eq!(world.counts(), (0, 0), "no queue has an item");
         world.pass(7);
         assert_eq!(world.drain(), if archived { 3 } else { 0 });
         let mut told = vec![world.archive.lines("cold")];
@@ -115,14 +115,14 @@ fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
 }
 
 #[test]
-fn t33_documents_may_be_counted_from_a_property_or_name_their_death() {
+fn t33_documents_may_count_from_a_property_or_name_their_expiry() {
     let world = World::new();
     let collection = world.collection("d");
     let owner = Owner::Collection(collection.clone());
     let chosen = world.engine.change_lifecycle(&owner, |settings| {
         (settings.ttl_property_path, settings.expire_at_path) = (path("/created"), path("/at"));
     });
-    chosen.expect("a wish");
+    chosen.expect("a valid setting");
     world.index(&collection, &by("_ts").with("expireAfterSeconds", 10));
     let created = |id, seconds: u64| item(id).with("created", seconds as i64);
     let documents = [

@@ -1,9 +1,9 @@
 //! Random histories of a clock: runs, kills, reboots, clean stops, failed commits and a wall clock that steps.
 //!
-//! Time never goes back (the bench of `table.rs` checks every time shown), and its distance from real time is bounded
+//! Time never goes back (the bench of `table_tests.rs` checks every time shown), and its distance from real time is bounded
 //! by the wall clock's error.
 
-use super::table::{Bench, Commit, START_MS};
+use super::table_tests::{Bench, Commit, START_MS};
 use super::*;
 use std::time::Duration;
 

@@ -131,7 +131,7 @@ def test_t14_aggregation(half_dead):
     ]
 
 
-def test_t14_joins_do_not_see_the_dead(half_dead, database):
+def test_t14_joins_do_not_see_expired_documents(half_dead, database):
     orders = database["orders"]
     orders.insert_many([{"_id": number, "of": number, "start": 0} for number in range(6)])
     plain = {"$lookup": {"from": "coll", "localField": "of", "foreignField": "_id", "as": "found"}}
@@ -150,7 +150,7 @@ def test_t14_joins_do_not_see_the_dead(half_dead, database):
     assert union == [{"n": 4}]
 
 
-def test_t14_out_and_merge_do_not_take_the_dead_along(half_dead, database):
+def test_t14_out_and_merge_leave_out_expired_documents(half_dead, database):
     aggregate(half_dead, {"$project": {"number": 1}}, {"$out": "copy"})
     assert ids(database["copy"]) == LIVING
     database["target"].insert_one({"_id": 3, "old": True})
@@ -159,7 +159,7 @@ def test_t14_out_and_merge_do_not_take_the_dead_along(half_dead, database):
     assert database["target"].find_one({"_id": 3}) == {"_id": 3, "old": True, "number": 3}
 
 
-def test_t14_a_merge_into_the_dead_inserts(half_dead, database):
+def test_t14_a_merge_into_an_expired_document_inserts(half_dead, database):
     database["source"].insert_many([{"_id": 0, "fresh": True}, {"_id": 3, "fresh": True}])
     aggregate(database["source"], {"$merge": {"into": "coll", "whenMatched": "merge", "whenNotMatched": "insert"}})
     assert half_dead.find_one({"_id": 0}) == {"_id": 0, "fresh": True}
@@ -190,7 +190,7 @@ def test_t15_ids_and_unique_values_are_free(half_dead):
     half_dead.insert_one({"_id": 102, "key": "k3"})
 
 
-def test_t15_the_new_document_stays_when_the_dead_one_is_purged(half_dead, settle, clock):
+def test_t15_the_new_document_stays_when_the_expired_one_is_purged(half_dead, settle, clock):
     half_dead.insert_one({"_id": 1, "key": "k1", "ttl": -1, "new": True})
     half_dead.insert_one({"_id": 200, "key": "k2", "ttl": -1})
     clock.advance(1)
@@ -214,7 +214,7 @@ def test_t15_updates_and_deletes_find_nothing(half_dead):
     assert half_dead.estimated_document_count() == 0
 
 
-def test_t15_an_upsert_on_the_dead_inserts(half_dead):
+def test_t15_an_upsert_on_an_expired_document_inserts(half_dead):
     result = half_dead.update_one({"_id": 0}, {"$set": {"a": 1}, "$setOnInsert": {"new": True}}, upsert=True)
     assert (result.matched_count, result.upserted_id) == (0, 0)
     assert half_dead.find_one({"_id": 0}) == {"_id": 0, "a": 1, "new": True}
@@ -226,7 +226,7 @@ def test_t15_an_upsert_on_the_dead_inserts(half_dead):
     assert half_dead.estimated_document_count() == 6
 
 
-def test_t15_a_bulk_treats_the_dead_as_absent(half_dead):
+def test_t15_a_bulk_treats_expired_documents_as_absent(half_dead):
     result = half_dead.bulk_write([
         InsertOne({"_id": 0, "key": "k0"}),
         UpdateOne({"_id": 1}, {"$set": {"key": "k1"}}, upsert=True),
@@ -236,7 +236,7 @@ def test_t15_a_bulk_treats_the_dead_as_absent(half_dead):
     assert (result.inserted_count, result.upserted_count, result.matched_count, result.deleted_count) == (1, 1, 0, 0)
 
 
-def test_t15_a_bulk_over_collections_treats_the_dead_as_absent(half_dead, client):
+def test_t15_a_bulk_over_collections_treats_expired_documents_as_absent(half_dead, client):
     namespace = f"{half_dead.database.name}.{half_dead.name}"
     result = client.bulk_write([
         InsertOne({"_id": 0, "key": "k0"}, namespace=namespace),
@@ -247,7 +247,7 @@ def test_t15_a_bulk_over_collections_treats_the_dead_as_absent(half_dead, client
     assert (result.inserted_count, result.upserted_count, result.matched_count, result.deleted_count) == (1, 1, 0, 0)
 
 
-def test_t15_a_unique_index_build_ignores_the_dead(collection, clock, settle):
+def test_t15_a_unique_index_build_ignores_expired_documents(collection, clock, settle):
     expire_after(collection, -1)
     collection.insert_many([{"_id": 1, "a": 1, "ttl": 10}, {"_id": 2, "a": 1}])
     with pytest.raises(DuplicateKeyError):
@@ -267,7 +267,7 @@ def ninety(collection):
     return collection
 
 
-def test_t16_a_cursor_does_not_send_what_died_since(ninety, clock, settle):
+def test_t16_a_cursor_does_not_send_what_has_expired_since(ninety, clock, settle):
     for options in ({}, {"sort": [("_id", ASCENDING)]}, {"hint": "_id_"}):
         cursor = ninety.find({}, batch_size=10, **options)
         first = [next(cursor)["_id"] for _ in range(10)]
@@ -281,7 +281,7 @@ def test_t16_a_cursor_does_not_send_what_died_since(ninety, clock, settle):
         ninety.insert_many([{"_id": number, "ttl": 10 if number % 3 == 0 else -1} for number in range(90)])
 
 
-def test_t16_pipelines_drop_the_dead_and_keep_what_they_computed(ninety, clock, settle):
+def test_t16_pipelines_drop_expired_documents_and_keep_what_they_computed(ninety, clock, settle):
     plain = ninety.aggregate([{"$match": {"_id": {"$gte": 0}}}, {"$project": {"ttl": 1}}], batchSize=10)
     groups = ninety.aggregate([{"$group": {"_id": {"$mod": ["$_id", 30]}, "n": {"$sum": 1}}}], batchSize=5)
     for cursor, many in ((plain, 10), (groups, 5)):

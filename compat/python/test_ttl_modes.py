@@ -1,4 +1,4 @@
-"""Other countings than from the last write (T33), as users of the SDK meet them."""
+"""TTL modes other than a countdown from the last write (T33), as users of the SDK meet them."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -137,7 +137,7 @@ def test_t33_an_item_written_after_its_end_is_inserted_and_gone(make_based, cloc
     container.create_item({"id": "x", "pk": "p"})
 
 
-def test_t33_items_may_name_the_instant_of_their_death(make_container, server, clock):
+def test_t33_items_may_name_the_instant_of_their_expiry(make_container, server, clock):
     container = make_container()
     assert wish(server, container, expireAtPath="/gone")["expireAtPath"] == "/gone"
     now = clock.now()
@@ -151,7 +151,7 @@ def test_t33_items_may_name_the_instant_of_their_death(make_container, server, c
     assert not alive(container, "never")
 
 
-def test_t33_reads_keep_an_item_alive_and_change_nothing(make_container, server, clock):
+def test_t33_reads_renew_an_item_and_change_nothing(make_container, server, clock):
     container = make_container(default_ttl=10)
     wish(server, container, sliding=True)
     made = {name: container.create_item({"id": name, "pk": "p"}) for name in ("read", "many", "looked at")}
@@ -176,7 +176,7 @@ CONNECTIONS = 50
 SECONDS = 10
 
 
-def test_t33_many_readers_keep_an_item_alive_with_bounded_writes(make_container, server, clock):
+def test_t33_many_readers_renew_an_item_with_bounded_writes(make_container, server, clock):
     """Ten thousand reads over many connections: what they write is bounded by the seconds, not by the reads."""
     container = make_container(default_ttl=5)
     wish(server, container, sliding=True)
@@ -212,7 +212,7 @@ def test_t33_many_readers_keep_an_item_alive_with_bounded_writes(make_container,
     assert alive(container, "x"), "and it lives, long after its first five seconds"
 
 
-def test_t33_what_cannot_be_wished_is_refused(make_container, server, database):
+def test_t33_settings_that_cannot_be_made_are_refused(make_container, server, database):
     container = make_container()
     for wishes in ({"sliding": "yes"}, {"expireAtPath": "gone"}, {"ttlPropertyPath": "/created"}):
         status, answer = server.admin("PATCH", path("ttl", container), wishes)

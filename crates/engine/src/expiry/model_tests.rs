@@ -137,7 +137,7 @@ impl PolicyTest {
             _ => None,
         };
         let counted = from_ms.map(|from| CountdownBase {
-            queue: self.policy.counted_queue(ttl).expect("there are countings"),
+            queue: self.policy.counted_queue(ttl).expect("there are TTL modes"),
             from,
             slides: true,
         });
@@ -312,6 +312,6 @@ impl ModelTest for PolicyTest {
 }
 
 #[test]
-fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
+fn t13_t27_t33_no_change_of_rules_ever_revives_or_expires_against_the_model() {
     run::<PolicyTest>();
 }

@@ -115,7 +115,7 @@ def test_t15_its_unique_key_values_are_free_at_once(database, clock):
         container.create_item({"id": "3", "pk": "p", "email": "a@b"})
 
 
-def test_t15_a_living_owner_keeps_its_unique_value_when_the_dead_one_is_purged(server, database, clock):
+def test_t15_a_living_item_keeps_its_unique_value_when_the_expired_one_is_purged(server, database, clock):
     container = database.create_container(
         "taken over", PartitionKey(path="/pk"), default_ttl=100,
         unique_key_policy={"uniqueKeys": [{"paths": ["/email"]}]})
@@ -129,7 +129,7 @@ def test_t15_a_living_owner_keeps_its_unique_value_when_the_dead_one_is_purged(s
         container.create_item({"id": "third", "pk": "p", "email": "a@b"})
 
 
-def test_t16_pages_after_a_deadline_do_not_bring_the_dead(make_container, clock):
+def test_t16_pages_after_a_deadline_do_not_bring_expired_items(make_container, clock):
     container = make_container(-1)
     for number in range(6):
         last = container.create_item({"id": f"{number}", "pk": "p", "ttl": 100 if number % 2 else -1})
@@ -149,7 +149,7 @@ def usage(container):
     return {name: float(value) for name, value in pairs}
 
 
-def test_t18_figures_exclude_the_dead_from_that_instant(make_container, item_of, clock):
+def test_t18_figures_exclude_expired_items_from_that_instant(make_container, item_of, clock):
     container = make_container(100)
     for number in range(10):
         last = item_of(container, f"short {number}").create(filler="x" * 1000)
