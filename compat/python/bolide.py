@@ -82,7 +82,7 @@ class Server:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(self.endpoint + "ready", timeout=2) as answer:
+                with urllib.request.urlopen(self.endpoint + "ready", timeout=20) as answer:
                     if answer.status == 200:
                         return
             except (urllib.error.URLError, OSError):

@@ -169,8 +169,9 @@ async fn slow_peers_lose_their_place() {
     }
     let server = hasty(|limits, short| limits.idle_timeout = short).await;
     let mut client = server.connect().await;
-    client.ping().await;
-    assert!(client.is_closed().await, "idle for too long");
+    client.send(&ping_message(1)).await;
+    // On a busy machine the connection may have ended before its message comes.
+    while client.read().await.is_some() {}
     let server = hasty(|limits, short| limits.read_pause_timeout = short).await;
     let mut client = server.connect().await;
     client.ping().await;
@@ -312,7 +313,7 @@ async fn what_is_announced_and_does_not_come_takes_no_room() {
         authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await.unwrap();
         let large = Document::new().with("_id", 1).with("text", "x".repeat(300_000));
         let insert = Document::new().with("insert", "c").with("documents", vec![Value::from(large)]);
-        let inserted = tokio::time::timeout(Duration::from_secs(10), client.done("test", insert)).await;
+        let inserted = tokio::time::timeout(Duration::from_mins(1), client.done("test", insert)).await;
         assert!(inserted.is_ok(), "{authentication:?}: the room for large messages is free");
     }
 }

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(load.held_bytes(), 0);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_unauthenticated_client_is_charged_apart_and_pays_nothing_for_bytes_that_all_answers_share() {
         let load = Admission::default();
         let peer = peer(&load);
@@ -268,7 +268,7 @@ mod tests {
         drop((held, more));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_known_peer_without_room_hears_small_refusals_until_it_stops_reading_them() {
         let load = Admission::new(Bounds { held_bytes: 1000, ..Bounds::default() });
         let (peer, unread) = (peer(&load), Unread::new(Duration::from_mins(1)));

@@ -103,11 +103,11 @@ async fn a_payload_that_arrives_too_slowly_is_answered_408() {
 
 /// Only the test moves the time as long as this exists: while a thread blocks, a paused clock does not skip to the next
 /// timer.
-struct StoppedClock {
+pub(crate) struct StoppedClock {
     _release: mpsc::Sender<()>,
 }
 
-fn stop_clock() -> StoppedClock {
+pub(crate) fn stop_clock() -> StoppedClock {
     let (release, released) = mpsc::channel();
     tokio::task::spawn_blocking(move || released.recv());
     pause();
@@ -115,7 +115,7 @@ fn stop_clock() -> StoppedClock {
 }
 
 /// Waits for a future while time advances in steps that timers can tell apart.
-async fn while_time_goes_on<T>(waiting: impl Future<Output = T>) -> T {
+pub(crate) async fn while_time_goes_on<T>(waiting: impl Future<Output = T>) -> T {
     let clock = async {
         loop {
             advance(Duration::from_millis(1)).await;
@@ -128,7 +128,9 @@ async fn while_time_goes_on<T>(waiting: impl Future<Output = T>) -> T {
 }
 
 /// Much longer than timers need to tell two times apart.
-const MOMENT: Duration = Duration::from_millis(10);
+pub(crate) const MOMENT: Duration = Duration::from_millis(10);
+/// How long a stopping server keeps a silent connection open.
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
 
 #[tokio::test]
 async fn an_unauthenticated_client_is_disconnected_after_thirty_seconds_and_a_known_client_never() {
@@ -165,4 +167,22 @@ async fn a_server_that_stops_waits_for_its_requests_until_the_drain_limit() {
     expect(&mut client, &read(&path), 410).await;
     advance(2 * MOMENT).await;
     assert!(is_closed(&mut client).await, "although its query is not answered");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_answers_gone_while_a_request_takes_long() {
+    let (mut fixture, admission) = with_one_query().await;
+    let taken = admission.enter(tenant(Kind::Primary), Work::Query).await.unwrap();
+    let (mut client, slow) = send_query(&fixture).await;
+    let path = item("1");
+    let _clock = stop_clock();
+    fixture.server.stop();
+    while client.call(&read(&path)).await.unwrap().status != 410 {}
+    for _ in 0..3 {
+        advance(QUIET + MOMENT).await;
+        expect(&mut client, &read(&path), 410).await;
+    }
+    drop(taken);
+    assert_eq!(client.receiver.reply_to(slow).await.unwrap().status, 200);
+    assert!(while_time_goes_on(is_closed(&mut client)).await);
 }

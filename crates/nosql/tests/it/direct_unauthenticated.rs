@@ -9,10 +9,13 @@ use nosql::Limits;
 use nosql::limits::REQUEST_BYTES;
 use rntbd::HEAD_BYTES;
 use rntbd::OperationType::{Create, Read};
+use tokio::time::advance;
 use tokio_rustls::TlsConnector;
 use transport::Admission;
 
 use crate::client::{DATE, KEY, Server};
+use crate::direct_time::{QUIET, stop_clock, while_time_goes_on};
+use crate::overload::until;
 use crate::tls;
 
 const PATH: &str = "dbs/db/colls/c/docs/1";
@@ -154,16 +157,23 @@ async fn a_client_that_sends_while_a_server_that_stops_ends_its_connection_has_i
     for _ in 0..2 {
         client.sender.send(&read()).await.unwrap();
     }
-    // The answers wait in the system's buffers when the server, which has sent them, finds the connection silent.
+    // The second answer waits in the system's buffers when the server, which has sent it, finds the connection silent.
     assert_eq!(client.receiver.reply().await.unwrap().unwrap().status, 200);
+    until(|| fixture.load.held_bytes() == 0).await;
+    let _clock = stop_clock();
     fixture.server.stop();
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    for _ in 0..(QUIET + QUIET / 2).as_millis() {
+        advance(Duration::from_millis(1)).await;
+    }
     let _ = client.sender.send(&read()).await;
     let _ = client.sender.send(&read()).await;
     let mut rest = Vec::new();
-    while let Some(reply) = client.receiver.reply().await.expect("a goodbye and no reset") {
-        rest.push(reply.status);
-    }
+    let reading = async {
+        while let Some(reply) = client.receiver.reply().await.expect("a goodbye and no reset") {
+            rest.push(reply.status);
+        }
+    };
+    while_time_goes_on(reading).await;
     assert_eq!(rest.first(), Some(&200));
     assert!(rest[1..].iter().all(|status| *status == 410), "{rest:?}");
 }

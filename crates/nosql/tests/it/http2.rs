@@ -8,10 +8,11 @@ use nosql::limits::STREAM_BYTES;
 use nosql::{Limits, tenant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{advance, timeout};
 use transport::{Admission, Bounds, Work};
 
 use crate::client::{DATE, KEY, Server, sign};
+use crate::direct_time::{MOMENT, stop_clock};
 
 /// How long a test waits for an answer, or for an end.
 const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -298,15 +299,31 @@ async fn a_request_that_crosses_the_end_of_an_idle_connection_is_answered() {
         ..Limits::default()
     };
     let server = Server::with_limits(limits).await;
+    let _clock = stop_clock();
+    let ping = frame(PING, 0, 0, &[7; 8]);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    stream.write_all(PREFACE).await.unwrap();
-    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
-    while timeout(MAX_WAIT, read_frame(&mut stream)).await.unwrap().0 != GOAWAY {}
+    stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[]), &ping].concat()).await.unwrap();
+    until_answered(&mut stream).await;
+    advance(limits.head_timeout + MOMENT).await;
+    while read_frame(&mut stream).await.0 != GOAWAY {}
     // Its body does not come, so that its answer comes later than the end of a connection without requests.
     let request = frame(HEADERS, 4, 1, &signed_block(&server, "POST", "/dbs"));
-    stream.write_all(&request).await.unwrap();
-    let (_, body) = timeout(MAX_WAIT, read_answer(&mut stream)).await.unwrap();
+    stream.write_all(&[request, ping].concat()).await.unwrap();
+    until_answered(&mut stream).await;
+    advance(limits.drain_timeout + MOMENT).await;
+    advance(limits.body_pause_timeout).await;
+    let (_, body) = read_answer(&mut stream).await;
     assert!(body.starts_with(b"{\"code\":\"RequestTimeout\""), "{}", String::from_utf8_lossy(&body));
+}
+
+/// Reads until a ping is answered: the server has then what was sent before.
+async fn until_answered(stream: &mut TcpStream) {
+    loop {
+        let (kind, flags, _) = read_frame(stream).await;
+        if (kind, flags) == (PING, 1) {
+            return;
+        }
+    }
 }
 
 /// The indexes of `:status` in the static header table.

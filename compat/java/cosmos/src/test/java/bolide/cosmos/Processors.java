@@ -33,6 +33,7 @@ final class Processors {
      * lease: its last changes come again then.
      */
     static final Duration LONG_LEASES = Duration.ofSeconds(60);
+    /** For tests in which another host takes them, and that bear with changes that come again because a renewal was late. */
     static final Duration SHORT_LEASES = Duration.ofSeconds(2);
 
     private Processors() {}

@@ -264,7 +264,7 @@ class DriverTest {
     void onlyAClientThatTrustsTheRootConnects() {
         try (Server stranger = Server.start()) {
             var distrusting = Account.settings(account.server, stranger)
-                .applyToClusterSettings(cluster -> cluster.serverSelectionTimeout(2, TimeUnit.SECONDS));
+                .applyToClusterSettings(cluster -> cluster.serverSelectionTimeout(10, TimeUnit.SECONDS));
             try (MongoClient client = MongoClients.create(distrusting.build())) {
                 var refusal = assertThrows(MongoTimeoutException.class, () -> client.listDatabaseNames().first());
                 assertTrue(refusal.getMessage().contains("unable to find valid certification path"), refusal.getMessage());
