@@ -123,6 +123,8 @@ codes! {
     CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays",
     QUERY_PLAN_KILLED = 175 "QueryPlanKilled",
     AMBIGUOUS_INDEX_KEY_PATTERN = 181 "AmbiguousIndexKeyPattern",
+    CLIENT_METADATA_APP_NAME_TOO_LARGE = 184 "ClientMetadataAppNameTooLarge",
+    CLIENT_METADATA_DOCUMENT_TOO_LARGE = 185 "ClientMetadataDocumentTooLarge",
     PRIMARY_STEPPED_DOWN = 189 "PrimarySteppedDown",
     INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption",
     CANNOT_BUILD_INDEX_KEYS = 201 "CannotBuildIndexKeys",

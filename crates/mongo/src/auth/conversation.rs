@@ -13,6 +13,9 @@ use crate::protocol::error::{Error, Result};
 use crate::protocol::fields::Fields;
 use crate::protocol::random;
 
+/// What a conversation counts for beside what the client has sent: the credentials of the user, above all.
+const BASE_BYTES: usize = 1024;
+
 /// A conversation that has begun.
 #[derive(Debug)]
 pub(crate) struct Conversation {
@@ -77,6 +80,15 @@ impl Conversation {
     /// Returns the user that it is about: a name, and the database it belongs to.
     pub(crate) fn about(&self) -> (String, String) {
         (self.user.clone(), self.database.clone())
+    }
+
+    /// Returns how many bytes it holds, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let exchange = match &self.state {
+            State::Proof(exchange, _) => exchange.bytes(),
+            State::Empty(_) => 0,
+        };
+        BASE_BYTES + self.user.capacity() + self.database.capacity() + exchange
     }
 
     fn proved(&self, principal: &Principal) -> Identity {

@@ -96,6 +96,12 @@ impl Exchange {
         self.answer.as_bytes()
     }
 
+    /// Returns how many bytes of what the client has sent are kept, and of what was made from that.
+    pub(super) fn bytes(&self) -> usize {
+        let First { user, nonce, bare, .. } = &self.first;
+        [user, nonce, bare, &self.nonce, &self.answer].into_iter().map(String::capacity).sum()
+    }
+
     /// Checks the proof; returns the credential that it meets, and the server's signature. All credentials are checked in
     /// any case, so that the time taken does not reveal which one it is.
     pub(super) fn finish(&self, payload: &[u8]) -> Option<(usize, Vec<u8>)> {

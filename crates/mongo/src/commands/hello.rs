@@ -1,12 +1,15 @@
 //! `hello`, also spelled `isMaster` and `ismaster`: what this server is and supports. The first command of every client.
 
 use bson::{Document, ObjectId, RawDocument, Value, ValueRef};
+use mql::Code;
 
 use crate::auth::Mechanism;
 use crate::commands::sasl_start;
-use crate::protocol::error::Result;
+use crate::protocol::error::{Error, Result};
 use crate::protocol::fields::Fields;
-use crate::protocol::limits::{DOCUMENT_BYTES, MESSAGE_BYTES, SESSION_MINUTES, WRITE_BATCH};
+use crate::protocol::limits::{
+    APPLICATION_NAME_BYTES, DOCUMENT_BYTES, MESSAGE_BYTES, METADATA_BYTES, SESSION_MINUTES, WRITE_BATCH,
+};
 use crate::protocol::reply::{Reply, list};
 use crate::protocol::settings::Profile;
 use crate::service::call::Call;
@@ -48,25 +51,40 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     Ok(answer.into())
 }
 
-/// How the user that the client names may authenticate.
+/// How the user that the client names may authenticate. An unknown user may do so like one that was made without a choice,
+/// so that a stranger does not learn which users there are.
 fn supported_mechanisms(call: &Call, fields: Fields<'_>) -> Result<Option<Value>> {
     let Some((database, user)) = fields.text("saslSupportedMechs")?.and_then(|name| name.split_once('.'))
     else {
         return Ok(None);
     };
     let mechanisms = call.service.users().mechanisms(user, database)?;
-    Ok(mechanisms.map(|mechanisms| list(mechanisms.into_iter().map(Mechanism::name))))
+    let mechanisms = mechanisms.unwrap_or_else(|| Mechanism::ALL.to_vec());
+    Ok(Some(list(mechanisms.into_iter().map(Mechanism::name))))
 }
 
 /// Remembers the client's description of itself in its first hello.
 fn remember_client(call: &Call, fields: Fields<'_>) -> Result<()> {
     let Some(metadata) = fields.document("client")? else { return Ok(()) };
+    let described = RawDocument::from_view(metadata);
+    if described.as_bytes().len() > METADATA_BYTES {
+        let text =
+            format!("The client metadata document must be less than or equal to {METADATA_BYTES} bytes");
+        return Err(Error::new(Code::CLIENT_METADATA_DOCUMENT_TOO_LARGE, text));
+    }
+    let application = metadata.get("application").and_then(ValueRef::as_document);
+    let name = application.and_then(|application| application.get("name")).and_then(ValueRef::as_str);
+    if name.is_some_and(|name| name.len() > APPLICATION_NAME_BYTES) {
+        let text = format!(
+            "The 'name' field in 'application' in the client metadata document must be less than or equal to \
+             {APPLICATION_NAME_BYTES} bytes"
+        );
+        return Err(Error::new(Code::CLIENT_METADATA_APP_NAME_TOO_LARGE, text));
+    }
     let mut client = call.connection.client.lock();
     if client.metadata.is_none() {
-        let application = metadata.get("application").and_then(ValueRef::as_document);
-        client.application =
-            application.and_then(|app| app.get("name")).and_then(ValueRef::as_str).map(str::to_owned);
-        client.metadata = Some(RawDocument::from_view(metadata));
+        client.application = name.map(str::to_owned);
+        client.metadata = Some(described);
     }
     Ok(())
 }

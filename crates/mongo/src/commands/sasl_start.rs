@@ -6,7 +6,7 @@ use crate::auth::{Conversation, Step};
 use crate::protocol::error::Result;
 use crate::protocol::fields::Fields;
 use crate::protocol::reply::Reply;
-use crate::service::call::Call;
+use crate::service::call::{Call, check_database};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     call.connection.client.lock().conversation = None;
@@ -17,7 +17,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 pub(super) fn speculate(call: &Call, first: DocumentRef<'_>) -> Option<Document> {
     first.get("saslStart")?;
     let database = first.get("db").and_then(ValueRef::as_str).unwrap_or("admin");
-    begin(call, Fields::new("saslStart", first), database).ok()
+    begin(call, Fields::new("saslStart", first), check_database(database).ok()?).ok()
 }
 
 /// Begins a conversation, which replaces an earlier one.

@@ -56,8 +56,8 @@ pub(crate) async fn serve(accepted: Accepted, service: Arc<Service>) {
         client: Mutex::default(),
     });
     let peer_state = Arc::clone(&standing);
-    let mut talk =
-        ConnectionLoop { stream, buffer: BytesMut::new(), service, connection, standing, replies: 0 };
+    let (buffer, kept) = (BytesMut::new(), Kept::default());
+    let mut talk = ConnectionLoop { stream, buffer, service, connection, standing, kept, replies: 0 };
     let ended = tokio::select! {
         ended = talk.run(deadline, &mut stopped) => ended,
         () = peer_state.cut_off() => Err(WireError::broken("it held too much memory, or too many clients had not authenticated")),
@@ -75,7 +75,16 @@ struct ConnectionLoop {
     service: Arc<Service>,
     connection: Arc<Connection>,
     standing: Arc<Peer>,
+    /// What the connection keeps between messages of a client that has not authenticated.
+    kept: Kept,
     replies: i32,
+}
+
+/// Bytes that count between messages.
+#[derive(Default)]
+struct Kept {
+    bytes: usize,
+    _held: Option<Held>,
 }
 
 /// What a message counts for while it is being handled.
@@ -184,6 +193,17 @@ impl ConnectionLoop {
         }
     }
 
+    /// Counts what the connection keeps of an authentication that has begun, until the client has authenticated.
+    fn count_kept(&mut self) -> Result<(), WireError> {
+        let bytes = if self.is_trusted() { 0 } else { self.connection.authentication_bytes() };
+        if bytes != self.kept.bytes {
+            self.kept = Kept::default();
+            let held = (bytes > 0).then(|| self.standing.hold(bytes)).transpose().map_err(|_| no_room())?;
+            self.kept = Kept { bytes, _held: held };
+        }
+        Ok(())
+    }
+
     fn is_trusted(&self) -> bool {
         !self.service.requires_authentication() || self.connection.is_authenticated()
     }
@@ -217,6 +237,7 @@ impl ConnectionLoop {
         let (id, style) = (request.id, request.style);
         let answer = self.perform(request).await;
         self.settle_standing();
+        self.count_kept()?;
         let is_last = self.pause_after_wrong_proof().await;
         if let Some(reply) = &answer.reply {
             self.reply(reply, id, style).await?;

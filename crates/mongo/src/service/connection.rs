@@ -54,6 +54,13 @@ impl Connection {
         Tenant::new(Api::Mongo, self.user_digest())
     }
 
+    /// Returns how many bytes the connection keeps of what a client that authenticates has sent.
+    pub(crate) fn authentication_bytes(&self) -> usize {
+        let client = self.client.lock();
+        let claimed = client.claimed.as_ref().map_or(0, |(user, database)| user.len() + database.len());
+        claimed + client.conversation.as_ref().map_or(0, Conversation::bytes)
+    }
+
     /// Returns the digest of the user who owns the sessions and cursors of this connection.
     pub(crate) fn user_digest(&self) -> [u8; 32] {
         self.client.lock().identity.as_ref().map_or([0; 32], |identity| identity.digest)

@@ -96,7 +96,28 @@ async fn an_authentication_may_come_with_the_greeting() {
         .with("saslSupportedMechs", "admin.missing")
         .with("speculativeAuthenticate", wrong.collect::<Document>());
     let reply = client.ok(hello).await;
-    assert!(!reply.contains("speculativeAuthenticate") && !reply.contains("saslSupportedMechs"));
+    assert!(!reply.contains("speculativeAuthenticate"));
+}
+
+/// A greeting does not tell which users there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_greeting_names_the_same_mechanisms_for_an_unknown_user() {
+    let server = locked().await;
+    let mut client = server.connect().await;
+    authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await.unwrap();
+    let create = Document::new().with("createUser", "ann").with("pwd", "secret");
+    client.done("shop", create.with("roles", Value::Array(Vec::new()))).await;
+    let mut stranger = server.connect().await;
+    for user in ["admin.bolide", "shop.ann", "shop.nobody", "nowhere.ann"] {
+        let (database, name) = user.split_once('.').unwrap();
+        let first = Exchange::new(Hash::Sha256, name, "wrong").start(true).with("db", database);
+        let hello = command("hello").with("saslSupportedMechs", user).with("speculativeAuthenticate", first);
+        let reply = stranger.ok(hello).await;
+        let mechanisms = reply.get("saslSupportedMechs");
+        assert_eq!(mechanisms, Some(&texts(&["SCRAM-SHA-1", "SCRAM-SHA-256"])), "{user}");
+        let first = reply.get("speculativeAuthenticate").and_then(Value::as_document).expect(user);
+        assert!(first.contains("conversationId") && payload(first).contains(",s="), "{user}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -204,3 +204,28 @@ async fn time_on_replies_grows_with_writes_and_is_believed_within_reason() {
         matches!(inner(&near, "$clusterTime.signature.hash"), Value::Binary(hash) if hash.bytes == [0; 20])
     );
 }
+
+/// The description of a client is kept as long as its connection, so it has the bounds that drivers keep to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_describes_itself_briefly() {
+    let server = Server::start().await;
+    let described = |name: usize, platform: usize| {
+        let application = Document::new().with("name", "a".repeat(name));
+        let client = Document::new().with("application", application).with("platform", "p".repeat(platform));
+        hello("hello").with("client", client)
+    };
+    let fixed = |name| match described(name, 0).get("client") {
+        Some(Value::Document(client)) => RawDocument::from_document(client).as_bytes().len(),
+        other => panic!("{other:?}"),
+    };
+    let mut client = server.connect().await;
+    client.ok(described(128, 512 - fixed(128))).await;
+    for (command, expected, name) in [
+        (described(129, 0), 184, "ClientMetadataAppNameTooLarge"),
+        (described(128, 513 - fixed(128)), 185, "ClientMetadataDocumentTooLarge"),
+        (described(12_000, 0), 185, "ClientMetadataDocumentTooLarge"),
+    ] {
+        let refused = server.connect().await.admin(command).await;
+        assert_eq!((code(&refused), text(&refused, "codeName")), (expected, name));
+    }
+}

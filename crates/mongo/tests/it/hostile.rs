@@ -8,7 +8,7 @@ use mongo::{Authentication, Limits};
 use transport::{Admission, Bounds};
 
 use crate::client::{PASSWORD, Server, code, frame, kind_0, op_msg, op_query, ping_message, reply, settings};
-use crate::scram::{Hash, authenticate};
+use crate::scram::{Exchange, Hash, authenticate};
 
 /// The server closes the connection that sends this, and serves the next one.
 async fn is_shown_the_door(server: &Server, bytes: &[u8], what: &str) {
@@ -337,4 +337,45 @@ async fn an_unauthenticated_message_is_charged_to_unauthenticated_clients_until_
     assert_eq!((load.held_bytes(), load.unauthenticated().bytes), (0, message.len()));
     client.send(&message[8_000..]).await;
     assert!(reply(&client.read().await.unwrap()).get("code").is_none());
+}
+
+/// What a client has sent to authenticate is kept until it has done so, and counts as long.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authentication_that_has_begun_is_charged_to_strangers_until_it_ends() {
+    const NAME: usize = 4000;
+    let load = Arc::new(Admission::default());
+    let authentication = Authentication::Required;
+    let settings = mongo::Settings { authentication, admission: Arc::clone(&load), ..settings() };
+    let server = Server::with(settings).await;
+    let counted = async |wanted: std::ops::Range<usize>| {
+        for _ in 0..2000 {
+            if wanted.contains(&load.unauthenticated().bytes) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{} bytes instead of {wanted:?}", load.unauthenticated().bytes);
+    };
+    let long = "u".repeat(NAME);
+    let start = || Exchange::new(Hash::Sha256, &long, "wrong").start(true);
+    let mut client = server.connect().await;
+    for begun in [start(), Document::new().with("hello", 1).with("speculativeAuthenticate", start())] {
+        client.ok(begun).await;
+        // The name three times, and the message without its beginning.
+        counted(4 * NAME..6 * NAME).await;
+    }
+    let database = start().with("db", "d".repeat(10_000));
+    let refused = client.ok(Document::new().with("hello", 1).with("speculativeAuthenticate", database)).await;
+    assert!(!refused.contains("speculativeAuthenticate"), "no database has such a name: {refused:?}");
+    let mut exchange = Exchange::new(Hash::Sha256, &long, "wrong");
+    let first = client.ok(exchange.start(true)).await;
+    assert_eq!(client.refused(exchange.prove(&first)).await.0, 18);
+    counted(NAME..NAME + 100).await;
+    authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await.unwrap();
+    counted(0..1).await;
+    let mut leaving = server.connect().await;
+    leaving.ok(start()).await;
+    counted(4 * NAME..6 * NAME).await;
+    drop(leaving);
+    counted(0..1).await;
 }

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
 /// The longest line; longer ones make a head that is refused for its size.
 const LINE_BYTES_MAX: usize = 128 * 1024;
+/// How much of a line is kept: hyper keeps the whole line, and what matters here stands at its beginning.
+const KEPT_BYTES_MAX: usize = 512;
 
 /// Reports which requests of a connection are refused for their framing.
 #[derive(Debug, Clone)]
@@ -43,9 +45,17 @@ pub(crate) struct Framing {
     /// Heads that have ended.
     heads: usize,
     state: State,
-    /// The line so far.
-    line: Vec<u8>,
+    line: Line,
     head: Head,
+}
+
+/// A line so far.
+#[derive(Debug, Default)]
+struct Line {
+    /// Its beginning.
+    kept: Vec<u8>,
+    length: usize,
+    last: u8,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,6 +81,8 @@ struct Head {
     lines: usize,
     length: Option<u64>,
     is_chunked: bool,
+    /// Whether a line that matters was too long to be kept.
+    is_cut: bool,
 }
 
 impl Framing {
@@ -103,14 +115,14 @@ impl Framing {
     fn take_line(&mut self, bytes: &[u8]) -> usize {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let part = &bytes[..end.unwrap_or(bytes.len())];
-        if self.line.len() + part.len() > LINE_BYTES_MAX {
+        if self.line.length + part.len() > LINE_BYTES_MAX {
             self.state = State::Unchecked;
             return bytes.len();
         }
-        self.line.extend_from_slice(part);
+        self.line.add(part);
         let Some(end) = end else { return bytes.len() };
         let mut line = std::mem::take(&mut self.line);
-        let next = if line.pop() == Some(b'\r') { self.next_state(&line) } else { None };
+        let next = if line.last == b'\r' { self.next_state(line.text(), line.is_whole()) } else { None };
         line.clear();
         self.line = line;
         if next.is_none() {
@@ -120,9 +132,10 @@ impl Framing {
         end + 1
     }
 
-    /// Returns the state after a complete line; `None` if the request must be refused.
-    fn next_state(&mut self, line: &[u8]) -> Option<State> {
+    /// Returns the state after a line that has ended, of which this was kept; `None` if the request must be refused.
+    fn next_state(&mut self, line: &[u8], is_whole: bool) -> Option<State> {
         match self.state {
+            State::ChunkSize if !is_whole && !line.contains(&b';') => None,
             State::ChunkSize => Some(match chunk_bytes(line) {
                 Some(0) => State::Trailer,
                 // Including the line end of the chunk.
@@ -138,7 +151,7 @@ impl Framing {
             State::Trailer | State::Head if line.is_empty() => Some(State::Head),
             State::Head if self.head.lines == 0 && line.starts_with(HTTP2_PREFACE) => Some(State::Unchecked),
             State::Head => {
-                self.head.read(line);
+                self.head.read(line, is_whole);
                 Some(State::Head)
             }
             other => Some(other),
@@ -146,8 +159,31 @@ impl Framing {
     }
 }
 
+impl Line {
+    fn add(&mut self, part: &[u8]) {
+        let wanted = (KEPT_BYTES_MAX - self.kept.len()).min(part.len());
+        self.kept.extend_from_slice(&part[..wanted]);
+        self.length += part.len();
+        self.last = part.last().copied().unwrap_or(self.last);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.kept.len() == self.length
+    }
+
+    /// Returns what was kept of a line that ends with a carriage return, without that.
+    fn text(&self) -> &[u8] {
+        if self.is_whole() { self.kept.strip_suffix(b"\r").unwrap_or_default() } else { &self.kept }
+    }
+
+    fn clear(&mut self) {
+        self.kept.clear();
+        (self.length, self.last) = (0, 0);
+    }
+}
+
 impl Head {
-    fn read(&mut self, line: &[u8]) {
+    fn read(&mut self, line: &[u8], is_whole: bool) {
         self.lines += 1;
         let Some(colon) = line.iter().position(|byte| *byte == b':').filter(|_| self.lines > 1) else {
             return;
@@ -155,14 +191,16 @@ impl Head {
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
             self.length = Some(str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0));
+            self.is_cut |= !is_whole;
         }
         self.is_chunked |= name.eq_ignore_ascii_case(b"transfer-encoding");
     }
 
-    /// Returns the state after the head; `None` if it defines the body's length twice.
+    /// Returns the state after the head; `None` if it defines the body's length twice, or at absurd length.
     fn body(self) -> Option<State> {
         match (self.length, self.is_chunked) {
             (Some(_), true) => None,
+            (Some(_), false) if self.is_cut => None,
             (None, true) => Some(State::ChunkSize),
             (None | Some(0), false) => Some(State::Head),
             (Some(bytes), false) => Some(State::Body(bytes)),
@@ -216,6 +254,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn of_long_lines_a_beginning_is_kept() {
+        let long = "x".repeat(60_000);
+        let head = format!("GET /{long} HTTP/1.1\r\nHost: x\r\nA: {long}\r\n\r\n");
+        let chunked = CHUNKED.replace("x=y", &long);
+        let all = format!("{head}{chunked}{SIZED}");
+        let mut framing = Framing::default();
+        for piece in all.as_bytes().chunks(1000) {
+            framing.follow(piece);
+            assert!(framing.line.kept.capacity() <= 2 * KEPT_BYTES_MAX);
+        }
+        assert_eq!(refused_from(&all, 1000), None);
+        assert_eq!(refused_from(&format!("{all}\n"), 1000), Some(3), "and it is known where they end");
+        // Where the rest of a line could matter, nothing behind it is answered.
+        let zeros = "0".repeat(2000);
+        let sized = format!("POST /a HTTP/1.1\r\nContent-Length: {zeros}7\r\n\r\n1234567{PLAIN}");
+        assert_eq!(refused_from(&sized, 1000), Some(0));
+        let chunked = CHUNKED.replace("A\r\n", &format!("{zeros}A\r\n"));
+        assert_eq!(refused_from(&format!("{PLAIN}{chunked}{PLAIN}"), 1000), Some(2));
     }
 
     #[test]

@@ -4,18 +4,20 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use telemetry::FrontEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
-use transport::{Peer, Stream, WRITE_STEP_BYTES};
+use transport::{Held, Peer, Stream, WRITE_STEP_BYTES};
 
 use crate::http::framing::Framing;
 use crate::message::unread::Unread;
-use crate::protocol::limits::{UNAUTHENTICATED_READ_BYTES, UNAUTHENTICATED_READ_PAUSE};
+use crate::protocol::limits::{
+    HEADER_BYTES, UNAUTHENTICATED_PIECE_BYTES, UNAUTHENTICATED_READ_BYTES, UNAUTHENTICATED_READ_PAUSE,
+};
 
 /// The length of the HTTP/2 preface, which is shorter than any complete HTTP/1.1 request head.
 const FIRST_BYTES: usize = 24;
@@ -29,6 +31,41 @@ pub(crate) struct UnauthenticatedReader {
     may_read: Arc<AtomicBool>,
     /// Set while answers wait for the peer.
     pause: Option<Pin<Box<Sleep>>>,
+    unfinished: UnfinishedHead,
+}
+
+/// What was read of a connection since its last request began, which waits in the protocol's buffers. It is counted in
+/// whole pieces: the rest belongs to what every connection takes.
+struct UnfinishedHead {
+    /// How many requests have begun on the connection,
+    requests: Arc<AtomicUsize>,
+    /// and how many of them the count knows.
+    begun: usize,
+    bytes: usize,
+    held: Vec<Held>,
+}
+
+impl UnfinishedHead {
+    /// Forgets what belongs to requests that have begun: these are counted by themselves.
+    fn settle(&mut self) {
+        let begun = self.requests.load(Ordering::Relaxed);
+        if begun != self.begun {
+            (self.begun, self.bytes) = (begun, 0);
+            self.held = Vec::new();
+        }
+    }
+
+    /// Counts bytes that were read; fails if the connection holds too much. A head beyond its limit is refused, so more than
+    /// that does not wait for one.
+    fn add(&mut self, bytes: usize, peer: &Arc<Peer>) -> io::Result<()> {
+        self.bytes = (self.bytes + bytes).min(HEADER_BYTES);
+        while (self.held.len() + 1) * UNAUTHENTICATED_PIECE_BYTES <= self.bytes {
+            let held = peer.begin(UNAUTHENTICATED_PIECE_BYTES);
+            let Some(held) = held.map_err(|_| io::ErrorKind::ConnectionAborted)? else { break };
+            self.held.push(held);
+        }
+        Ok(())
+    }
 }
 
 impl UnauthenticatedReader {
@@ -36,9 +73,12 @@ impl UnauthenticatedReader {
         peer: &Arc<Peer>,
         unread: &Arc<Unread>,
         may_read: &Arc<AtomicBool>,
+        requests: &Arc<AtomicUsize>,
     ) -> UnauthenticatedReader {
         let (peer, unread, may_read) = (Arc::clone(peer), Arc::clone(unread), Arc::clone(may_read));
-        UnauthenticatedReader { peer, unread, may_read, pause: None }
+        let requests = Arc::clone(requests);
+        let unfinished = UnfinishedHead { requests, begun: 0, bytes: 0, held: Vec::new() };
+        UnauthenticatedReader { peer, unread, may_read, pause: None, unfinished }
     }
 
     fn poll_read(
@@ -55,7 +95,9 @@ impl UnauthenticatedReader {
         let mut bytes = [0; UNAUTHENTICATED_READ_BYTES];
         let length = bytes.len().min(buffer.remaining());
         let mut little = ReadBuf::new(&mut bytes[..length]);
+        self.unfinished.settle();
         ready!(Pin::new(stream).poll_read(context, &mut little))?;
+        self.unfinished.add(little.filled().len(), &self.peer)?;
         buffer.put_slice(little.filled());
         self.may_read.store(false, Ordering::Relaxed);
         self.pause = None;
@@ -234,22 +276,26 @@ mod tests {
     const MAX_WAIT: Duration = Duration::from_mins(1);
 
     /// Returns the server's side of an unauthenticated connection, and the client's.
-    async fn unauthenticated() -> (WatchedSocket, TcpStream) {
+    async fn unauthenticated(
+        admission: &Admission,
+        requests: &Arc<AtomicUsize>,
+    ) -> (WatchedSocket, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let stream = Stream::Plain(accepted.unwrap().0);
         let front_end = Registry::default().register("nosql", []);
         let mut socket = WatchedSocket::new(stream, Instant::now() + 2 * MAX_WAIT, MAX_WAIT, front_end);
-        let standing = Admission::default().peer(Api::Nosql, address.ip());
+        let standing = admission.peer(Api::Nosql, address.ip());
         let (unread, may_read) = (Unread::new(MAX_WAIT), Arc::new(AtomicBool::new(true)));
-        socket.unauthenticated = Some(UnauthenticatedReader::new(&standing, &unread, &may_read));
+        let reader = UnauthenticatedReader::new(&standing, &unread, &may_read, requests);
+        socket.unauthenticated = Some(reader);
         (socket, peer.unwrap())
     }
 
     #[tokio::test]
     async fn an_unauthenticated_client_is_not_read_while_it_does_not_take_what_is_sent_to_it() {
-        let (mut socket, mut peer) = unauthenticated().await;
+        let (mut socket, mut peer) = unauthenticated(&Admission::default(), &Arc::default()).await;
         let mut sent = 0;
         let piece = vec![7; 1 << 16];
         while socket.write_deadline.is_none() {
@@ -277,5 +323,57 @@ mod tests {
         let read = timeout(MAX_WAIT, read).await.expect("the reader is woken").unwrap();
         assert_eq!(&read.unwrap(), b"request");
         drop(taken.await.unwrap().unwrap());
+    }
+
+    /// Reads the next piece, as a connection does whenever it is polled.
+    async fn read_piece(socket: &mut WatchedSocket) -> io::Result<usize> {
+        if let Some(reader) = &socket.unauthenticated {
+            reader.may_read.store(true, Ordering::Relaxed);
+        }
+        socket.read(&mut [0; 1 << 16]).await
+    }
+
+    #[tokio::test]
+    async fn what_was_read_of_a_head_counts_until_its_request_begins() {
+        let (admission, requests) = (Admission::default(), Arc::default());
+        let (mut socket, mut peer) = unauthenticated(&admission, &requests).await;
+        let counted = || admission.unauthenticated().bytes;
+        let mut read = 0;
+        for step in 1..=20 {
+            peer.write_all(&[b'a'; UNAUTHENTICATED_PIECE_BYTES]).await.unwrap();
+            while read < step * UNAUTHENTICATED_PIECE_BYTES {
+                read += read_piece(&mut socket).await.unwrap();
+            }
+            assert_eq!(counted(), (step * UNAUTHENTICATED_PIECE_BYTES).min(HEADER_BYTES));
+        }
+        requests.fetch_add(1, Ordering::Relaxed);
+        peer.write_all(b"a").await.unwrap();
+        read_piece(&mut socket).await.unwrap();
+        assert_eq!(counted(), 0, "a request that has begun is counted by itself");
+        peer.write_all(&[b'a'; UNAUTHENTICATED_PIECE_BYTES]).await.unwrap();
+        for _ in 0..UNAUTHENTICATED_PIECE_BYTES.div_ceil(UNAUTHENTICATED_READ_BYTES) {
+            read_piece(&mut socket).await.unwrap();
+        }
+        assert_eq!(counted(), UNAUTHENTICATED_PIECE_BYTES);
+        socket.unauthenticated = None;
+        assert_eq!(counted(), 0);
+    }
+
+    #[tokio::test]
+    async fn heads_that_do_not_end_stay_within_the_budget() {
+        const TOO_MANY: usize = 20;
+        let (admission, requests) = (Admission::default(), Arc::default());
+        let mut open = Vec::new();
+        for _ in 0..transport::UNAUTHENTICATED_BYTES / HEADER_BYTES + TOO_MANY {
+            let (mut socket, mut peer) = unauthenticated(&admission, &requests).await;
+            peer.write_all(&[b'a'; HEADER_BYTES]).await.unwrap();
+            let mut read = 0;
+            while read < HEADER_BYTES {
+                read += read_piece(&mut socket).await.expect("it is not the newcomer that ends");
+            }
+            assert!(admission.unauthenticated().bytes <= transport::UNAUTHENTICATED_BYTES);
+            open.push((socket, peer));
+        }
+        assert_eq!(admission.unauthenticated().cut_off, TOO_MANY as u64);
     }
 }

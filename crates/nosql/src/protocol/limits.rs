@@ -53,6 +53,9 @@ pub const UNAUTHENTICATED_REQUESTS: usize = 8;
 /// is read.
 pub const UNAUTHENTICATED_READ_BYTES: usize = 128;
 
+/// The unit in which the bytes of a request head are counted on an unauthenticated connection, until the request begins.
+pub const UNAUTHENTICATED_PIECE_BYTES: usize = 4 * 1024;
+
 /// How long an unauthenticated connection is not read while answers wait for its client. The next data may be the
 /// window update for them.
 pub const UNAUTHENTICATED_READ_PAUSE: Duration = Duration::from_millis(100);

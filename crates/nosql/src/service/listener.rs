@@ -112,8 +112,10 @@ async fn over_http(
     let (watched, known) = (Arc::clone(&unread), Arc::clone(&standing));
     let mut watched_socket = WatchedSocket::new(stream, deadline, limits.write_pause_timeout, front_end);
     let may_read = Arc::new(AtomicBool::new(false));
-    watched_socket.unauthenticated = Some(UnauthenticatedReader::new(&standing, &unread, &may_read));
-    let (ambiguity, requests) = (watched_socket.framing.ambiguity(), AtomicUsize::new(0));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let reader = UnauthenticatedReader::new(&standing, &unread, &may_read, &requests);
+    watched_socket.unauthenticated = Some(reader);
+    let ambiguity = watched_socket.framing.ambiguity();
     let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);
         if ambiguity.is_in(requests.fetch_add(1, Ordering::Relaxed)) {

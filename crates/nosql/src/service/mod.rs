@@ -433,6 +433,28 @@ mod tests {
         assert_eq!(load.held_bytes(), 0);
     }
 
+    /// Two pages of metrics are made at once, some requests wait for that, and a further one is told to come back.
+    #[tokio::test]
+    async fn requests_for_metrics_wait_up_to_a_number_and_are_refused_beyond() {
+        let service = service();
+        let ask = || {
+            let request = Request::get("/metrics").body(Full::new(Bytes::new())).unwrap();
+            Box::pin(service.respond(request))
+        };
+        let permits = service.figures.acquire_many(METRICS_PAGES as u32).await;
+        let mut waiting: Vec<_> = (0..METRICS_WAITING).map(|_| ask()).collect();
+        for answer in &mut waiting {
+            assert!(poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await.is_pending());
+        }
+        let refused = ask().await;
+        assert_eq!((METRICS_WAITING, refused.status().as_u16()), (64, 429));
+        assert!(refused.headers().contains_key("x-ms-retry-after-ms"));
+        drop(permits);
+        for answer in waiting {
+            assert_eq!(answer.await.status(), 200);
+        }
+    }
+
     /// Requests every row of the tables in every way: without a valid key none is admitted.
     #[test]
     fn no_route_admits_an_unauthenticated_client() {
