@@ -17,6 +17,7 @@ use bolide_bench::peer::{
 };
 use bolide_bench::workload::Kind;
 
+use crate::direct::{self, Comparison};
 use crate::grow::{self, Growth};
 use crate::purge::{self, StormEffect};
 use crate::report;
@@ -90,6 +91,8 @@ pub struct Results {
     pub missing: Vec<String>,
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
+    /// Direct mode beside REST.
+    pub direct: Option<Comparison>,
     pub growth: Option<Growth>,
     pub storm: Option<StormEffect>,
     pub seconds: f64,
@@ -121,6 +124,10 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     drop(places);
     note(&mut results, "more than the cache", |results| large_part(binary, &options, results));
     note(&mut results, "bare store", |results| bare_store(binary, &options, results));
+    note(&mut results, "direct mode", |results| {
+        results.direct = Some(direct::measure(binary, options.rounds(), options.length())?);
+        Ok(())
+    });
     note(&mut results, "growth", |results| {
         results.growth = Some(grow::run(binary, most_items(options.extent))?);
         Ok(())

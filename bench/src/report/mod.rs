@@ -4,6 +4,7 @@
 
 mod against;
 mod aims;
+mod direct;
 mod machine;
 
 use std::collections::BTreeSet;
@@ -34,6 +35,7 @@ pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<
     cost(&mut text, results);
     speed(&mut text, results);
     bare(&mut text, results);
+    direct::table(&mut text, results);
     part(&mut text, results, Section::Connections, "## One connection, and 64");
     part(&mut text, results, Section::Sizes, "## Other sizes of documents");
     let large = format!(
