@@ -11,6 +11,8 @@ use crate::client::Bson;
 
 pub const GROUP_ITEMS: u64 = 10;
 pub const PARTITION_ITEMS: u64 = 100;
+/// One of so many documents with names has an x in its name.
+pub const NAMED_ITEMS: u64 = 1000;
 /// The time to live of an expiring item.
 pub const TTL_SECONDS: u32 = 7200;
 const POOL_BYTES: usize = 1 << 20;
@@ -22,11 +24,23 @@ pub struct Shape {
     pub size: usize,
     /// The documents that share a partition key: a multiple of ten.
     pub partition_items: u64,
+    /// Whether documents have a name.
+    pub is_named: bool,
 }
 
 impl Shape {
     pub fn of_size(size: usize) -> Shape {
-        Shape { size, partition_items: PARTITION_ITEMS }
+        Shape { size, partition_items: PARTITION_ITEMS, is_named: false }
+    }
+
+    /// Returns the same shape with partitions of another size.
+    pub fn in_partitions_of(self, partition_items: u64) -> Shape {
+        Shape { partition_items, ..self }
+    }
+
+    /// Returns the same shape with names.
+    pub fn named(self) -> Shape {
+        Shape { is_named: true, ..self }
     }
 
     /// Returns the partition of a document.
@@ -143,6 +157,17 @@ impl Fields<'_> {
         mix(self.id ^ (self.version << 32)) % 100_000
     }
 
+    /// Returns the name, if documents have names: letters of the first part of the alphabet, and in some an x.
+    fn name(&self) -> Option<String> {
+        let mut rest = mix(self.id);
+        let mut letter = || {
+            rest /= 16;
+            char::from(b'a' + (rest % 16) as u8)
+        };
+        let last = if self.id % NAMED_ITEMS == NAMED_ITEMS / 2 { "x" } else { "" };
+        self.shape.is_named.then(|| (0..10).map(|_| letter()).chain(last.chars()).collect())
+    }
+
     pub fn json(&self, out: &mut String) {
         let Fields { id, text, .. } = self;
         let (pk, group, n, price) = (self.shape.partition(*id), id / GROUP_ITEMS, self.n(), self.price());
@@ -152,6 +177,9 @@ impl Fields<'_> {
             "{{\"id\":\"{id}\",\"pk\":\"{pk}\",\"group\":\"g{group}\",\"n\":{n},\"price\":{price},\"active\":true,\
              \"address\":{{\"city\":\"city{city}\",\"zip\":{city}}},\"tags\":[\"red\",\"t{n}\"],\"text\":\"{text}\"",
         );
+        if let Some(name) = self.name() {
+            let _ = write!(out, ",\"name\":\"{name}\"");
+        }
         if self.expires {
             let _ = write!(out, ",\"ttl\":{TTL_SECONDS}");
         }
@@ -173,6 +201,10 @@ impl Fields<'_> {
             .document("address", Bson::new().text("city", &format!("city{city}")).int("zip", city as i32))
             .array_of("tags", tags)
             .text("text", self.text);
+        let document = match self.name() {
+            Some(name) => document.text("name", &name),
+            None => document,
+        };
         if self.expires { document.date("expires", now_ms) } else { document }
     }
 }
@@ -216,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_document_has_its_size_and_is_made_from_its_number() {
-        for size in [256, 1024, 16_384] {
+        for size in [256, 1024, 102_400] {
             let (mut first, mut again) = (String::new(), String::new());
             let shape = Shape::of_size(size);
             Fields::new(123_456, 0, shape).json(&mut first);
@@ -229,11 +261,26 @@ mod tests {
     #[test]
     fn half_of_a_partition_is_below_its_middle_whatever_its_size() {
         for partition_items in [10, 100, 10_000] {
-            let shape = Shape { size: 256, partition_items };
+            let shape = Shape::of_size(256).in_partitions_of(partition_items);
             let numbers = (7 * partition_items..8 * partition_items).map(|id| Fields::new(id, 0, shape).n());
             let below = numbers.filter(|&n| n < shape.middle()).count() as u64;
             assert_eq!(below, partition_items / 2);
         }
+    }
+
+    #[test]
+    fn one_of_a_thousand_names_has_an_x() {
+        let document = |id, shape| {
+            let mut text = String::new();
+            Fields::new(id, 0, shape).json(&mut text);
+            let name =
+                text.split("\"name\":\"").nth(1).map(|rest| rest.split('"').next().unwrap().to_owned());
+            assert_eq!(name.is_some(), shape.is_named);
+            name.unwrap_or_default()
+        };
+        let named = Shape::of_size(256).named();
+        assert_eq!((0..5000).filter(|id| document(*id, named).contains('x')).count(), 5);
+        assert_eq!(document(7, Shape::of_size(256)), "");
     }
 
     #[test]

@@ -2,17 +2,22 @@
 //!
 //! The server's CPU time for each operation is the measure that a noisy machine does not distort. Deferred work after the
 //! last answer, compaction above all, belongs to the operations that caused it: the generator waits for it and adds it.
+//!
+//! A run has a gate between its warm-up and its measured part: nothing is in flight when the counting begins. What is in
+//! flight when it ends is waited for and counted.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::client::cpu_seconds_of;
+use crate::counters::{Instructions, switches, written_bytes};
 use crate::documents::{DataSet, Zipf};
 use crate::histogram::Histogram;
 use crate::peer::{Connection, Peer};
+use crate::processors::Ticks;
 use crate::workload::{Kind, Operation, Stream};
 
 /// When the next operation begins.
@@ -44,6 +49,18 @@ pub struct Figures {
     pub server_us: f64,
     /// Generator CPU for one operation, in microseconds.
     pub client_us: f64,
+    /// The longest answer in microseconds, those after the end of the run included.
+    pub longest_us: f64,
+    /// The server's context switches for one operation, without those of deferred work.
+    pub switches: Option<f64>,
+    /// The server's instructions for one operation.
+    pub instructions: Option<f64>,
+    /// Bytes written to disks for one operation.
+    pub written_bytes: Option<f64>,
+    /// Whether all deferred work was done before the figures were taken.
+    pub is_settled: bool,
+    /// Whether other machines took the processors meanwhile.
+    pub was_disturbed: bool,
     pub failures: u64,
     /// The first failure.
     pub failure: Option<String>,
@@ -55,62 +72,138 @@ impl Figures {
     }
 }
 
-const WARM: u8 = 0;
-const MEASURED: u8 = 1;
-const OVER: u8 = 2;
 /// The number of failures after which a connection gives up.
 const MAX_FAILURES: u64 = 20;
 const SETTLE_STEP: Duration = Duration::from_millis(50);
-const SETTLE_MAX: Duration = Duration::from_secs(3);
+/// The longest wait for deferred work.
+const SETTLE_MAX: Duration = Duration::from_mins(1);
+/// CPU in a step that is less than that of any flush, merge or vacuum; the kernel counts in steps of ten milliseconds.
+const CALM_SECONDS: f64 = 0.011;
+const CALM_STEPS: u32 = 3;
+
+/// The phases of a run, for its users.
+struct Gate {
+    warm: AtomicBool,
+    /// All users and the generator, before the measured part and at its beginning.
+    barrier: Barrier,
+    over: AtomicBool,
+}
+
+impl Gate {
+    fn new(users: usize) -> Gate {
+        let (warm, over) = (AtomicBool::new(true), AtomicBool::new(false));
+        Gate { warm, barrier: Barrier::new(users + 1), over }
+    }
+}
 
 /// Runs a plan against a peer that has loaded the set.
 pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures> {
     let zipf = matches!(plan.kind, Kind::Mixed50 | Kind::Mixed95).then(|| Zipf::new(set.items));
-    let phase = AtomicU8::new(WARM);
+    let connections = (0..plan.connections).map(|_| peer.connect(set)).collect::<Result<Vec<_>>>()?;
+    let gate = Gate::new(plan.connections);
     std::thread::scope(|scope| -> Result<Figures> {
         let mut users = Vec::new();
-        for number in 0..plan.connections {
-            let connection = peer.connect(set)?;
+        for (number, connection) in connections.into_iter().enumerate() {
             let stream = Stream::new(plan.kind, set, zipf.as_ref(), plan.seed * 1000 + number as u64);
-            let phase = &phase;
-            users.push(scope.spawn(move || user(connection, stream, plan, number, phase)));
+            let gate = &gate;
+            users.push(scope.spawn(move || user(connection, stream, plan, number, gate)));
         }
         std::thread::sleep(plan.warm_up);
-        let (server, client) = (peer.cpu_seconds()?, cpu_seconds_of(std::process::id())?);
+        gate.warm.store(false, Ordering::SeqCst);
+        gate.barrier.wait();
+        let before = Before::take(peer);
+        gate.barrier.wait();
         let began = Instant::now();
-        phase.store(MEASURED, Ordering::SeqCst);
         std::thread::sleep(plan.length);
-        phase.store(OVER, Ordering::SeqCst);
+        // Before the connections end, because those of ended processes are lost.
+        let switches = switches(peer);
+        gate.over.store(true, Ordering::SeqCst);
         let seconds = began.elapsed().as_secs_f64();
-        let client = cpu_seconds_of(std::process::id())? - client;
+        let client = cpu_seconds_of(std::process::id());
         let mut total = Seen::default();
         for user in users {
             total.add(user.join().expect("a user does not panic"));
         }
-        let server = settled(peer, SETTLE_MAX)? - server;
-        let count = total.latencies.count();
-        ensure!(count > 0, "not one operation: {}", total.failure.unwrap_or_default());
-        Ok(Figures {
-            latencies: total.latencies,
-            seconds,
-            server_us: server * 1e6 / (count + total.late) as f64,
-            client_us: client * 1e6 / count as f64,
-            failures: total.failures,
-            failure: total.failure,
-        })
+        before?.until_now(peer, total, seconds, switches, client?)
     })
 }
 
-/// Returns the CPU seconds once the server has nothing more to do, or after the longest wait.
-pub fn settled(peer: &dyn Peer, most: Duration) -> Result<f64> {
+/// What was counted before a run.
+struct Before {
+    server: f64,
+    client: f64,
+    switches: Option<u64>,
+    written_bytes: Option<u64>,
+    instructions: Option<Instructions>,
+    ticks: Option<Ticks>,
+}
+
+impl Before {
+    fn take(peer: &dyn Peer) -> Result<Before> {
+        Ok(Before {
+            instructions: Instructions::start(peer),
+            switches: switches(peer),
+            written_bytes: written_bytes(peer),
+            ticks: Ticks::read().ok(),
+            client: cpu_seconds_of(std::process::id())?,
+            server: peer.cpu_seconds()?,
+        })
+    }
+
+    /// Waits for deferred work, and returns the figures of a run that has ended.
+    fn until_now(
+        self,
+        peer: &dyn Peer,
+        seen: Seen,
+        seconds: f64,
+        switches: Option<u64>,
+        client: f64,
+    ) -> Result<Figures> {
+        let answered = seen.latencies.count();
+        ensure!(answered > 0, "not one operation: {}", seen.failure.unwrap_or_default());
+        let was_disturbed =
+            self.ticks.zip(Ticks::read().ok()).is_some_and(|(before, now)| now.were_taken_since(before));
+        let settled = settled(peer, SETTLE_MAX)?;
+        let all = (answered + seen.late) as f64;
+        let grown = |before: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(before?) as f64);
+        Ok(Figures {
+            latencies: seen.latencies,
+            seconds,
+            server_us: (settled.cpu_seconds - self.server) * 1e6 / all,
+            client_us: (client - self.client) * 1e6 / answered as f64,
+            longest_us: seen.longest.as_secs_f64() * 1e6,
+            switches: grown(self.switches, switches).map(|count| count / answered as f64),
+            instructions: self.instructions.and_then(Instructions::stop).map(|count| count as f64 / all),
+            written_bytes: grown(self.written_bytes, written_bytes(peer)).map(|bytes| bytes / all),
+            is_settled: settled.is_complete,
+            was_disturbed,
+            failures: seen.failures,
+            failure: seen.failure,
+        })
+    }
+}
+
+/// A server after its deferred work.
+#[derive(Debug, Clone, Copy)]
+pub struct Settled {
+    /// The CPU seconds that it has used so far.
+    pub cpu_seconds: f64,
+    /// Whether nothing was left to do, and not only the time over.
+    pub is_complete: bool,
+}
+
+/// Waits until the server has no deferred work and uses no CPU, at most so long, and makes it write out the rest.
+pub fn settled(peer: &dyn Peer, most: Duration) -> Result<Settled> {
     let (began, mut last, mut calm) = (Instant::now(), peer.cpu_seconds()?, 0);
-    while calm < 3 && began.elapsed() < most {
+    while calm < CALM_STEPS && began.elapsed() < most {
         std::thread::sleep(SETTLE_STEP);
+        let is_busy = peer.has_deferred_work()?;
         let now = peer.cpu_seconds()?;
-        calm = if now - last < 0.011 { calm + 1 } else { 0 };
+        calm = if is_busy || now - last >= CALM_SECONDS { 0 } else { calm + 1 };
         last = now;
     }
-    Ok(last)
+    peer.write_out()?;
+    Ok(Settled { cpu_seconds: peer.cpu_seconds()?, is_complete: calm >= CALM_STEPS })
 }
 
 #[derive(Default)]
@@ -118,6 +211,7 @@ struct Seen {
     latencies: Histogram,
     /// Operations begun in time and answered later: they count, because the server's time for them does.
     late: u64,
+    longest: Duration,
     failures: u64,
     failure: Option<String>,
 }
@@ -126,8 +220,14 @@ impl Seen {
     fn add(&mut self, other: Seen) {
         self.latencies.merge(&other.latencies);
         self.late += other.late;
+        self.longest = self.longest.max(other.longest);
         self.failures += other.failures;
         self.failure = self.failure.take().or(other.failure);
+    }
+
+    fn failed(&mut self, error: &anyhow::Error) {
+        self.failures += 1;
+        self.failure.get_or_insert_with(|| format!("{error:#}"));
     }
 }
 
@@ -136,31 +236,41 @@ fn user(
     mut stream: Stream,
     plan: Plan,
     number: usize,
-    phase: &AtomicU8,
+    gate: &Gate,
 ) -> Seen {
     let mut seen = Seen::default();
+    while gate.warm.load(Ordering::Relaxed) && seen.failures < MAX_FAILURES {
+        if let Pace::Open(rate) = plan.pace {
+            std::thread::sleep(Duration::from_secs_f64(plan.connections as f64 / rate));
+        }
+        if let Err(error) = connection.run(stream.operation()) {
+            seen.failed(&error);
+        }
+    }
+    gate.barrier.wait();
+    gate.barrier.wait();
     let period = match plan.pace {
         Pace::Closed => Duration::ZERO,
         Pace::Open(rate) => Duration::from_secs_f64(plan.connections as f64 / rate),
     };
     let mut due = Instant::now() + period.mul_f64(number as f64 / plan.connections as f64);
-    while phase.load(Ordering::Relaxed) != OVER {
+    while !gate.over.load(Ordering::Relaxed) && seen.failures < MAX_FAILURES {
         match plan.pace {
             Pace::Closed => due = Instant::now(),
             Pace::Open(_) => std::thread::sleep(due.saturating_duration_since(Instant::now())),
         }
         let outcome = connection.run(stream.operation());
-        match (outcome, phase.load(Ordering::Relaxed)) {
-            (Ok(()), MEASURED) => seen.latencies.add(due.elapsed()),
-            (Ok(()), OVER) => seen.late += 1,
-            (Ok(()), _) => {}
-            (Err(error), _) => {
-                seen.failures += 1;
-                seen.failure.get_or_insert_with(|| format!("{error:#}"));
-                if seen.failures >= MAX_FAILURES {
-                    break;
+        let latency = due.elapsed();
+        match outcome {
+            Ok(()) => {
+                seen.longest = seen.longest.max(latency);
+                if gate.over.load(Ordering::Relaxed) {
+                    seen.late += 1;
+                } else {
+                    seen.latencies.add(latency);
                 }
             }
+            Err(error) => seen.failed(&error),
         }
         due += period;
     }
@@ -202,7 +312,7 @@ pub fn verify(peer: &dyn Peer, set: &Arc<DataSet>, kinds: &[Kind]) -> Result<()>
     for kind in kinds.iter().filter(|kind| peer.supports(**kind)) {
         let mut stream = Stream::new(*kind, set, None, 42);
         connection.run(stream.operation()).with_context(|| format!("{}: {}", peer.name(), kind.name()))?;
-        let (rows, expected) = (connection.rows()?, kind.rows(set.shape));
+        let (rows, expected) = (connection.rows()?, kind.rows(set));
         ensure!(rows == expected, "{}: {} gave {rows} and not {expected}", peer.name(), kind.name());
     }
     Ok(())

@@ -137,7 +137,7 @@ fn purge_cost(server: &Server, peer: &BolideRest) -> Result<f64> {
         while operator.purge()?.0 < before + EXPIRING_ITEMS {
             std::thread::sleep(Duration::from_millis(100));
         }
-        Ok((settled(peer, SETTLE_MAX)? - cpu) * 1e6 / EXPIRING_ITEMS as f64)
+        Ok((settled(peer, SETTLE_MAX)?.cpu_seconds - cpu) * 1e6 / EXPIRING_ITEMS as f64)
     })
 }
 

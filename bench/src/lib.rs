@@ -3,7 +3,9 @@
 //!
 //! Nothing here comes from the product's own crates, so that a mistake there is not repeated here.
 
+pub mod churn;
 pub mod client;
+pub mod counters;
 pub mod documents;
 pub mod drive;
 pub mod histogram;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::documents::{DataSet, GROUP_ITEMS, Random, Shape, Zipf};
+use crate::documents::{DataSet, GROUP_ITEMS, NAMED_ITEMS, Random, Zipf};
 
 /// One operation on documents by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Operation {
     Top(u64),
     /// Counts the documents of a partition below the middle.
     Count(u64),
+    /// Queries the documents whose name contains an x, by looking at all of them.
+    Contains,
     /// Reads the changes since the last call on this connection.
     Tail,
 }
@@ -41,6 +43,8 @@ pub enum Kind {
     Scoped,
     Top,
     Count,
+    /// A scan of the whole set, which must have names.
+    Contains,
     Tail,
     /// Half reads, half replacements.
     Mixed50,
@@ -49,7 +53,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Reads come first: the others enlarge the set.
+    /// Reads come first: the others enlarge the set. The scan is missing: it needs a set of its own.
     pub const ALL: [Kind; 13] = [
         Kind::Read,
         Kind::Query,
@@ -78,6 +82,7 @@ impl Kind {
             Kind::Scoped => "scoped query",
             Kind::Top => "top 10",
             Kind::Count => "count",
+            Kind::Contains => "contains",
             Kind::Tail => "feed tail",
             Kind::Mixed50 => "mixed 50/50",
             Kind::Mixed95 => "mixed 95/5",
@@ -85,10 +90,11 @@ impl Kind {
     }
 
     /// Returns the number of documents in the answer, or the number that it contains.
-    pub fn rows(self, shape: Shape) -> usize {
+    pub fn rows(self, set: &DataSet) -> usize {
         match self {
             Kind::Query | Kind::Scoped | Kind::Top => 10,
-            Kind::Count => shape.middle() as usize,
+            Kind::Count => set.shape.middle() as usize,
+            Kind::Contains => (set.items / NAMED_ITEMS) as usize,
             _ => 1,
         }
     }
@@ -126,6 +132,7 @@ impl Stream {
             Kind::Scoped => Operation::Scoped(uniform / GROUP_ITEMS),
             Kind::Top => Operation::Top(self.set.shape.partition(uniform)),
             Kind::Count => Operation::Count(self.set.shape.partition(uniform)),
+            Kind::Contains => Operation::Contains,
             Kind::Tail if self.turn.is_multiple_of(2) => Operation::Tail,
             Kind::Tail => Operation::Insert(self.set.fresh()),
             Kind::Mixed50 if self.random.below(2) == 0 => Operation::Replace(skewed, version),

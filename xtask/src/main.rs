@@ -9,7 +9,7 @@
 //!                                       mongo-rust, mongo-go, mongo-java, mongo-published, mongo-go-published, explorer)
 //! tour                                  runs the code blocks of the README, the guides and the pages of docs
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
-//! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in ten minutes
+//! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in fifteen minutes
 //! proof [--quick|--long] [CHECK …]      kills, power loss, failing disks, overload against the binary: docs/reliability.md
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```

@@ -20,3 +20,38 @@ pub fn resident_kib_of(pid: u32) -> Result<(u64, u64)> {
     };
     Ok((line("VmRSS:")?, line("VmHWM:")?))
 }
+
+/// Returns the context switches, wanted and unwanted, of all threads that a process has now.
+pub fn switches_of(pid: u32) -> Result<u64> {
+    let mut sum = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end meanwhile.
+        let Ok(status) = std::fs::read_to_string(thread?.path().join("status")) else { continue };
+        sum += switches_in(&status);
+    }
+    Ok(sum)
+}
+
+fn switches_in(status: &str) -> u64 {
+    let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
+    counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+}
+
+/// Returns the bytes that a process has caused to be written to disks, those of its ended children included.
+pub fn written_bytes_of(pid: u32) -> Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes:")).context("no such line")?;
+    Ok(line.trim().parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_context_switches_count() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(switches_in(status), 157);
+        assert!(switches_of(std::process::id()).expect("this process has threads") > 0);
+    }
+}

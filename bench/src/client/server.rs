@@ -68,10 +68,16 @@ impl Server {
     }
 
     /// Stops in order and starts again on the same data.
-    pub fn restart(mut self, binary: &Path, more: &[&str]) -> Result<Server> {
+    pub fn restart(self, binary: &Path, more: &[&str]) -> Result<Server> {
+        self.restart_after(binary, more, || ())
+    }
+
+    /// Does the same, with something between the stop and the start.
+    pub fn restart_after(mut self, binary: &Path, more: &[&str], between: impl FnOnce()) -> Result<Server> {
         let owns = std::mem::take(&mut self.owns_directory);
         let directory = self.directory.clone();
         self.stop()?;
+        between();
         let mut server = Server::start_in(binary, &directory, more)?;
         server.owns_directory = owns;
         Ok(server)
@@ -119,9 +125,30 @@ impl Server {
         cpu_seconds_of(self.child.id())
     }
 
+    /// Returns whether flushes or merges wait or run. A merge that waits begins after a commit, so this makes one.
+    pub fn has_deferred_work(&self) -> Result<bool> {
+        let mut client = self.client()?;
+        let page = client.plain("GET", "/metrics", "", "")?.expect(200)?.body;
+        let count = |name: &str| {
+            let line = page.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        let (flushes, merges) =
+            (count("bolide_store_sealed_memtables "), count("bolide_store_pending_merges "));
+        if flushes == 0 && merges > 0 {
+            client.advance(0)?;
+        }
+        Ok(flushes + merges > 0)
+    }
+
     /// Returns the resident memory in MiB.
     pub fn resident_mib(&self) -> Result<u64> {
-        Ok(resident_kib_of(self.child.id())?.0 / 1024)
+        Ok(self.resident_kib()? / 1024)
+    }
+
+    /// Returns the resident memory in KiB.
+    pub fn resident_kib(&self) -> Result<u64> {
+        Ok(resident_kib_of(self.child.id())?.0)
     }
 
     /// Returns the peak of resident memory in MiB.

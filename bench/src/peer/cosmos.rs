@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::process::{Process, first_line, free_port, new_folder};
-use super::rest::{Dialect, RestConnection, prepare};
+use super::rest::{Channel, Dialect, RestConnection, prepare};
 use super::{About, Connection, Peer};
 use crate::documents::DataSet;
 use crate::workload::Kind;
@@ -59,11 +59,16 @@ impl Peer for CosmosServer {
     }
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(RestConnection::connect(&self.address, None, set, Dialect::Text)?))
+        let channel = Channel::one(&self.address, None)?;
+        Ok(Box::new(RestConnection::connect(&self.address, channel, set, Dialect::Text)?))
     }
 
     fn cpu_seconds(&self) -> Result<f64> {
         self.process.cpu_seconds()
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        self.process.all()
     }
 
     fn resident_mib(&self) -> Result<u64> {

@@ -69,6 +69,14 @@ impl Peer for BolideDirect {
         self.server.cpu_seconds()
     }
 
+    fn processes(&self) -> Result<Vec<u32>> {
+        Ok(vec![self.server.pid()])
+    }
+
+    fn has_deferred_work(&self) -> Result<bool> {
+        self.server.has_deferred_work()
+    }
+
     fn resident_mib(&self) -> Result<u64> {
         self.server.resident_mib()
     }

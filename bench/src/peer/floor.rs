@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::process::{Process, free_port, new_folder};
-use super::rest::{Dialect, RestConnection};
+use super::rest::{Channel, Dialect, RestConnection};
 use super::wire::WireConnection;
 use super::{About, Connection, Peer};
 use crate::documents::DataSet;
@@ -69,13 +69,20 @@ impl Peer for Floor {
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
         Ok(match self.of {
-            Loop::Http => Box::new(RestConnection::connect(&self.address, None, set, Dialect::Header)?),
+            Loop::Http => {
+                let channel = Channel::one(&self.address, None)?;
+                Box::new(RestConnection::connect(&self.address, channel, set, Dialect::Header)?)
+            }
             Loop::Wire => Box::new(WireConnection::connect(&self.address, set)?),
         })
     }
 
     fn cpu_seconds(&self) -> Result<f64> {
         self.process.cpu_seconds()
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        self.process.all()
     }
 
     fn resident_mib(&self) -> Result<u64> {

@@ -4,6 +4,7 @@ mod cosmos;
 mod direct;
 mod floor;
 mod http;
+mod http2;
 mod postgres;
 mod process;
 mod redis;
@@ -44,6 +45,20 @@ pub trait Peer: Send + Sync {
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>>;
     /// Returns the CPU seconds that all its processes have used so far.
     fn cpu_seconds(&self) -> Result<f64>;
+    /// Returns the numbers of all its processes.
+    fn processes(&self) -> Result<Vec<u32>>;
+    /// Returns whether work waits or runs that earlier operations have left for later.
+    fn has_deferred_work(&self) -> Result<bool> {
+        Ok(false)
+    }
+    /// Makes the server write what it has changed only in memory, where it can be told to.
+    fn write_out(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Returns the settings and indexes that the server itself reports, one a line.
+    fn configuration(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
     /// Returns the resident memory of all its processes.
     fn resident_mib(&self) -> Result<u64>;
     /// Returns the bytes of its files.

@@ -40,10 +40,31 @@ impl Process {
         Ok(process)
     }
 
+    /// Ends the process in order and starts it again, on the same folder.
+    pub(super) fn restart(&mut self, command: &mut Command, port: u16, between: impl FnOnce()) -> Result<()> {
+        self.end();
+        between();
+        // The folder stays: it belongs to the new process.
+        *self = Process::start(command, std::mem::take(&mut self.folder), port)?;
+        Ok(())
+    }
+
+    /// Returns the numbers of the process and its children.
+    pub(super) fn all(&self) -> Result<Vec<u32>> {
+        let mut all = children(self.child.id())?;
+        all.insert(0, self.child.id());
+        Ok(all)
+    }
+
     /// Returns the CPU seconds of the process and its children, ended ones included.
     pub(super) fn cpu_seconds(&self) -> Result<f64> {
+        self.cpu_seconds_without(0)
+    }
+
+    /// Returns the same without one of the children.
+    pub(super) fn cpu_seconds_without(&self, other: u32) -> Result<f64> {
         let mut seconds = cpu_seconds_of(self.child.id())?;
-        for child in children(self.child.id())? {
+        for child in children(self.child.id())?.into_iter().filter(|child| *child != other) {
             // The parent counts a child that ends right now next time.
             seconds += cpu_seconds_of(child).unwrap_or(0.0);
         }
@@ -58,13 +79,7 @@ impl Process {
         Ok(kib / 1024)
     }
 
-    pub(super) fn disk_bytes(&self) -> Result<u64> {
-        folder_bytes(&self.folder)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
+    fn end(&mut self) {
         // An interrupt is a fast shutdown for PostgreSQL, which then ends its children in order.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let began = Instant::now();
@@ -73,7 +88,19 @@ impl Drop for Process {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    pub(super) fn disk_bytes(&self) -> Result<u64> {
+        folder_bytes(&self.folder)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+        if !self.folder.as_os_str().is_empty() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
     }
 }
 

@@ -46,7 +46,16 @@ impl Peer for Redis {
     }
 
     fn supports(&self, kind: Kind) -> bool {
-        !matches!(kind, Kind::Patch | Kind::Query | Kind::Scoped | Kind::Top | Kind::Count | Kind::Tail)
+        matches!(
+            kind,
+            Kind::Read
+                | Kind::Insert
+                | Kind::InsertMortal
+                | Kind::Replace
+                | Kind::Upsert
+                | Kind::Mixed50
+                | Kind::Mixed95
+        )
     }
 
     fn prepare(&self, _: &DataSet) -> Result<()> {
@@ -70,6 +79,10 @@ impl Peer for Redis {
 
     fn cpu_seconds(&self) -> Result<f64> {
         self.process.cpu_seconds()
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        self.process.all()
     }
 
     fn resident_mib(&self) -> Result<u64> {

@@ -62,6 +62,14 @@ impl Peer for BolideWire {
         self.server.cpu_seconds()
     }
 
+    fn processes(&self) -> Result<Vec<u32>> {
+        Ok(vec![self.server.pid()])
+    }
+
+    fn has_deferred_work(&self) -> Result<bool> {
+        self.server.has_deferred_work()
+    }
+
     fn resident_mib(&self) -> Result<u64> {
         self.server.resident_mib()
     }
@@ -78,6 +86,8 @@ pub(super) struct WireConnection {
     last: Operation,
     /// The cursor of the change stream, once it is open.
     cursor: Option<i64>,
+    /// The documents of all batches of the last scan.
+    found: usize,
 }
 
 impl WireConnection {
@@ -90,6 +100,7 @@ impl WireConnection {
             shape: set.shape,
             last: Operation::Tail,
             cursor: None,
+            found: 0,
         })
     }
 
@@ -143,6 +154,10 @@ impl WireConnection {
                 let query = Bson::new().text("pk", &pk.to_string()).document("n", below);
                 Bson::new().text("count", &self.collection).document("query", query)
             }
+            Operation::Contains => {
+                let pattern = Bson::new().text("$regex", "x");
+                self.find(Bson::new().document("name", pattern)).int("batchSize", 1000)
+            }
             Operation::Tail => self.tail(),
         }
     }
@@ -162,6 +177,27 @@ impl WireConnection {
                 .text("collection", &self.collection)
                 .int("maxTimeMS", 1000),
         }
+    }
+
+    /// Counts the documents of the last answer, and gets all further batches.
+    fn rest_of_scan(&mut self) -> Result<()> {
+        self.found = self.batch("firstBatch")?;
+        loop {
+            let cursor = self.opened()?;
+            if cursor == 0 {
+                return Ok(());
+            }
+            let more = Bson::new().long("getMore", cursor).text("collection", &self.collection);
+            self.client.exchange(&message(DATABASE, more))?;
+            self.found += self.batch("nextBatch")?;
+        }
+    }
+
+    /// Returns the number of documents in the last answer.
+    fn batch(&self, name: &str) -> Result<usize> {
+        let cursor = Value::field(self.client.checked()?, "cursor")?.context("no cursor")?;
+        let batch = Value::field(cursor.bytes().context("no document")?, name)?.context("no batch")?;
+        Ok(crate::client::Fields::of(batch.bytes().context("no array")?)?.count())
     }
 
     fn opened(&self) -> Result<i64> {
@@ -188,6 +224,9 @@ impl Connection for WireConnection {
             self.cursor = Some(self.opened()?);
             return Ok(());
         }
+        if operation == Operation::Contains {
+            return self.rest_of_scan();
+        }
         let changed = matches!(
             operation,
             Operation::Insert(_)
@@ -205,11 +244,9 @@ impl Connection for WireConnection {
     fn rows(&self) -> Result<usize> {
         match self.last {
             Operation::Read(_) | Operation::Query(_) | Operation::Scoped(_) | Operation::Top(_) => {
-                let cursor = Value::field(self.client.checked()?, "cursor")?.context("no cursor")?;
-                let cursor = cursor.bytes().context("no document")?;
-                let batch = Value::field(cursor, "firstBatch")?.context("no batch")?;
-                Ok(crate::client::Fields::of(batch.bytes().context("no array")?)?.count())
+                self.batch("firstBatch")
             }
+            Operation::Contains => Ok(self.found),
             Operation::Count(_) => self.number("n"),
             _ => Ok(1),
         }

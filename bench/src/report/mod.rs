@@ -4,10 +4,11 @@
 
 mod against;
 mod aims;
-mod direct;
+mod badly;
 mod machine;
+mod rows;
+mod verdicts;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::Result;
@@ -20,24 +21,25 @@ use crate::compare::{self, CONNECTIONS, Extent, OPEN_RATE, Options, Results, Run
 use crate::grow::KINDS;
 use crate::svg;
 
-/// Rounds that differ by more than this from the median are reported.
-const UNSTEADY: f64 = 0.35;
-
-/// The load average above which other programs use the machine.
-const QUIET: f64 = 2.0;
-
 pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<()> {
     std::fs::create_dir_all(&options.out)?;
     let against = against::compare(&options.out.join("results.tsv"), results);
     let mut text = String::new();
     head(&mut text, options, results, load_before);
+    verdicts::tables(&mut text, results);
     aims::table(&mut text, results);
     cost(&mut text, results);
     speed(&mut text, results);
     bare(&mut text, results);
-    direct::table(&mut text, results);
-    part(&mut text, results, Section::Connections, "## One connection, and 64");
+    part(&mut text, results, Section::One, "## One connection");
+    part(&mut text, results, Section::Connections, "## 64 and 256 connections");
+    let transport = "## Inside TLS, and over HTTP/2\n\nThree servers alike. The SDKs use https by default; HTTP/2 is measured \
+                     without TLS, with one request at a time on each connection.";
+    part(&mut text, results, Section::Transport, transport);
     part(&mut text, results, Section::Sizes, "## Other sizes of documents");
+    let cold = "## Reads after a cold start\n\nThe server was stopped in order, the system's cache of files emptied (unless the last \
+                part of this page says otherwise), and the server started again: random reads, from the first request on.";
+    part(&mut text, results, Section::Cold, cold);
     let large = format!(
         "## More than the cache holds\n\nThe same documents, four times as many bytes as the servers' own caches have \
          ({} MiB each: `cache-memory`, `shared_buffers`). The system's cache below them has room for everything.",
@@ -48,10 +50,11 @@ pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<
     part(&mut text, results, Section::OpenLoop, &open);
     growth(&mut text, results);
     storm(&mut text, results);
-    badly(&mut text, results, load_before);
+    churn(&mut text, results);
+    badly::list(&mut text, results, load_before);
     text.push_str(&against);
     std::fs::write(options.out.join("report.md"), text)?;
-    std::fs::write(options.out.join("results.tsv"), rows(results))?;
+    std::fs::write(options.out.join("results.tsv"), rows::table(results))?;
     plots(options, results)?;
     println!("the report is in {}", options.out.display());
     Ok(())
@@ -95,6 +98,31 @@ fn cell(value: Option<f64>) -> String {
     )
 }
 
+/// A figure that not every machine has.
+#[derive(Clone, Copy)]
+enum Counter {
+    Switches,
+    Instructions,
+    Written,
+}
+
+impl Counter {
+    fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Counter::Switches => figures.switches,
+            Counter::Instructions => figures.instructions,
+            Counter::Written => figures.written_bytes,
+        }
+    }
+
+    /// Returns the median of some rounds as text.
+    fn middle(self, rounds: &[Figures]) -> String {
+        let mut values: Vec<f64> = rounds.iter().filter_map(|figures| self.of(figures)).collect();
+        values.sort_by(f64::total_cmp);
+        cell(values.get(values.len() / 2).copied())
+    }
+}
+
 fn cost(text: &mut String, results: &Results) {
     let peers: Vec<&str> = results.peers.iter().map(|(name, _)| name.as_str()).collect();
     let _ = write!(
@@ -124,15 +152,32 @@ fn cost(text: &mut String, results: &Results) {
 fn speed(text: &mut String, results: &Results) {
     text.push_str(
         "## Throughput and latency\n\nThe same runs. Latencies in microseconds. `client` is the CPU that the generator took \
-         for one operation: it shares the machine.\n\n![p99](p99.svg)\n\n\
-         | | who | per second | p50 | p99 | p99.9 | max | client |\n|---|---|---|---|---|---|---|---|\n",
+         for one operation: it shares the machine. `switches` are the server's context switches for one operation, and the last \
+         column is the write amplification of whole documents: bytes written to disks, deferred work included, for each byte of \
+         a document.\n\n![p99](p99.svg)\n\n\
+         | | who | per second | p50 | p99 | p99.9 | max | client | switches | written bytes / user byte |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for run in results.runs.iter().filter(|run| run.section == Section::Main) {
         if let Some(figures) = run.middle() {
-            let _ = writeln!(text, "| {} | {} | {} |", run.kind.name(), run.peer, latencies(figures));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                run.kind.name(),
+                run.peer,
+                latencies(figures),
+                cell(figures.switches),
+                cell(amplification(run, figures))
+            );
         }
     }
     text.push('\n');
+}
+
+/// Returns the bytes written to disks for each byte of a document, of operations that write one.
+fn amplification(run: &Run, figures: &Figures) -> Option<f64> {
+    let writes_one = matches!(run.kind, Kind::Insert | Kind::InsertMortal | Kind::Replace | Kind::Upsert);
+    figures.written_bytes.filter(|_| writes_one).map(|bytes| bytes / run.size as f64)
 }
 
 fn latencies(figures: &Figures) -> String {
@@ -226,91 +271,34 @@ fn storm(text: &mut String, results: &Results) {
     let Some(storm) = &results.storm else { return };
     let _ = write!(
         text,
-        "## Mass expiry\n\nAll items of a container expire in one instant while users read and write others of it: \
+        "## Mass expiry\n\nAll items of a container die in one instant while users read and write others of it: \
          `bolide-bench SERVER storm`, explained in [docs/purge.md](../purge.md).\n\n```text\n{}\n```\n\n",
         storm.lines.join("\n")
     );
 }
 
-/// Adds everything that went badly: missing peers, failures, unsteady rounds, a generator that may have been the
-/// bottleneck.
-fn badly(text: &mut String, results: &Results, load_before: &str) {
-    text.push_str("## Runs that went badly\n\n");
-    let mut lines: BTreeSet<String> = results.missing.iter().cloned().collect();
-    let load: f64 = load_before.split(',').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
-    if load > QUIET {
-        lines.insert(format!(
-            "all of them: the machine was busy with other things (load average {load_before} before the first run), so \
-             throughput, latencies, start-up times and what users felt of the mass expiry are not the servers' own"
-        ));
-    }
-    for run in &results.runs {
-        let what = format!(
-            "{}, {} bytes, {} connections{}, {}",
-            run.kind.name(),
-            run.size,
-            run.connections,
-            match run.section {
-                Section::OpenLoop => ", open loop",
-                Section::Large => ", more than the cache",
-                _ => "",
-            },
-            run.peer
+fn churn(text: &mut String, results: &Results) {
+    let Some(churn) = &results.churn else { return };
+    let _ = write!(
+        text,
+        "## Churn\n\nInserts and expiries at equal rates, {:.0} a second for {:.0} minutes, items live {} s; with readers. First \
+         shorter runs as fast as answers come, with the purge paused and running: `bolide-bench SERVER churn`.\n\n\
+         | quarter | disk for each living byte | MiB resident | readers' p99, us |\n|---|---|---|---|\n",
+        churn.rate,
+        churn.length.as_secs_f64() / 60.0,
+        churn.ttl_seconds
+    );
+    for (number, quarter) in churn.quarters.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "| {} | {:.2} | {:.0} | {:.0} |",
+            number + 1,
+            quarter.disk,
+            quarter.resident_mib,
+            quarter.read_p99_us
         );
-        if let Some(failure) = &run.failure {
-            lines.insert(format!("{what}: failed: {failure}"));
-        }
-        let failures: u64 = run.rounds.iter().map(|figures| figures.failures).sum();
-        if let Some(first) = run.rounds.iter().find_map(|figures| figures.failure.as_ref()) {
-            lines.insert(format!("{what}: {failures} operations failed, the first: {first}"));
-        }
-        let Some(middle) = run.middle() else { continue };
-        let costs = run.rounds.iter().map(|figures| figures.server_us);
-        if let Some(worst) = costs.clone().find(|us| (us / middle.server_us - 1.0).abs() > UNSTEADY) {
-            lines.insert(format!(
-                "{what}: unsteady: {worst:.1} us of CPU in one round and {:.1} in the middle one",
-                middle.server_us
-            ));
-        }
-        if run.section == Section::Main && middle.client_us > middle.server_us * 2.0 {
-            lines.insert(format!(
-                "{what}: the generator took {:.1} us for each operation, the server {:.1}: it had the larger part of the \
-                 machine, so throughput says little",
-                middle.client_us, middle.server_us
-            ));
-        }
     }
-    if lines.is_empty() {
-        text.push_str("None.\n");
-    }
-    for line in lines {
-        let _ = writeln!(text, "- {}", line.replace(['\n', '\r'], " "));
-    }
-}
-
-fn rows(results: &Results) -> String {
-    let mut rows =
-        "section\toperation\tbytes\tconnections\twho\tround\tserver_us\tclient_us\tper_second\tp50_us\tp99_us\tp999_us\tmax_us\n"
-            .to_owned();
-    for run in &results.runs {
-        for (round, figures) in run.rounds.iter().enumerate() {
-            let [p50, p99, p999, max] =
-                [50.0, 99.0, 99.9, 100.0].map(|percent| figures.latencies.percentile(percent));
-            let _ = writeln!(
-                rows,
-                "{:?}\t{}\t{}\t{}\t{}\t{round}\t{:.2}\t{:.2}\t{:.0}\t{p50:.0}\t{p99:.0}\t{p999:.0}\t{max:.0}",
-                run.section,
-                run.kind.name(),
-                run.size,
-                run.connections,
-                run.peer,
-                figures.server_us,
-                figures.client_us,
-                figures.per_second()
-            );
-        }
-    }
-    rows
+    let _ = write!(text, "\n```text\n{}\n```\n\n", churn.lines.join("\n"));
 }
 
 fn plots(options: &Options, results: &Results) -> Result<()> {

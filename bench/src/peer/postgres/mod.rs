@@ -2,27 +2,60 @@
 //!
 //! Every statement is prepared once for a connection; reads filter by the column, so that they do not see expired items.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+mod wire;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use self::wire::Wire;
 use super::process::{Process, first_line, free_port, new_folder};
 use super::{About, Connection, Peer};
 use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
 const USER: &str = "postgres";
-const SETTINGS: [&str; 2] = ["max_connections=200", "synchronous_commit=on"];
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// Its autovacuum looks for work every second, and not every minute, so that each run pays for its own.
+const SETTINGS: [&str; 3] = ["max_connections=300", "synchronous_commit=on", "autovacuum_naptime=1s"];
+/// Counts what autovacuum does now, and the tables that it is about to work on, by the thresholds that it goes by.
+const PENDING: &str = "select (select count(*) from pg_stat_activity where backend_type = 'autovacuum worker') \
+     + (select count(*) from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral \
+     (select greatest(c.reltuples, 0) as n) t \
+     where s.n_dead_tup > current_setting('autovacuum_vacuum_threshold')::float8 \
+     + current_setting('autovacuum_vacuum_scale_factor')::float8 * t.n \
+     or s.n_ins_since_vacuum > current_setting('autovacuum_vacuum_insert_threshold')::float8 \
+     + current_setting('autovacuum_vacuum_insert_scale_factor')::float8 * t.n \
+     or s.n_mod_since_analyze > current_setting('autovacuum_analyze_threshold')::float8 \
+     + current_setting('autovacuum_analyze_scale_factor')::float8 * t.n)";
+const CHANGED_SETTINGS: &str = "select name || ' = ' || current_setting(name) || ' (' || source || ')' \
+     from pg_settings where source <> 'default' and setting not like '/%' order by name";
+const INDEXES: &str = "select indexdef from pg_indexes where schemaname = 'public' order by indexdef";
 
 pub struct Postgres {
     process: Process,
+    programs: PathBuf,
+    data: PathBuf,
+    cache: String,
     port: u16,
     about: About,
+    control: Mutex<Control>,
+}
+
+/// A connection that asks for the server's state. What it costs is no part of the figures.
+struct Control {
+    wire: Wire,
+    pid: u32,
+}
+
+impl Control {
+    fn connect(port: u16) -> Result<Control> {
+        let mut wire = Wire::connect(port)?;
+        let rows = wire.rows_of("select pg_backend_pid()")?;
+        let pid = rows.first().and_then(|row| row.first()).context("no number of a process")?.parse()?;
+        Ok(Control { wire, pid })
+    }
 }
 
 impl Postgres {
@@ -36,13 +69,8 @@ impl Postgres {
         initialise.arg("-D").arg(&data).args(["-U", USER, "--auth=trust", "--no-instructions"]);
         let made = initialise.stdout(Stdio::null()).status().context("cannot start initdb")?;
         ensure!(made.success(), "initdb failed");
-        let mut command = as_user(programs.join("postgres"));
-        command.arg("-D").arg(&data).args(["-p", &port.to_string()]).arg("-k").arg(&folder);
         let cache = format!("shared_buffers={cache_mib}MB");
-        for setting in SETTINGS.into_iter().chain([cache.as_str()]) {
-            command.args(["-c", setting]);
-        }
-        let process = Process::start(&mut command, folder, port)?;
+        let process = Process::start(&mut server(programs, &data, &cache, port), folder, port)?;
         let about = About {
             version: first_line(Command::new(programs.join("postgres")).arg("--version"))?,
             settings: format!(
@@ -51,7 +79,20 @@ impl Postgres {
             ),
             durability: "synced to disk (fsync and synchronous_commit on)".to_owned(),
         };
-        Ok(Postgres { process, port, about })
+        let control = Mutex::new(Control::connect(port)?);
+        Ok(Postgres { process, programs: programs.to_owned(), data, cache, port, about, control })
+    }
+
+    /// Stops it in order and starts it again on the same data, after `between`.
+    pub fn restart(&mut self, between: impl FnOnce()) -> Result<()> {
+        let mut command = server(&self.programs, &self.data, &self.cache, self.port);
+        self.process.restart(&mut command, self.port, between)?;
+        self.control = Mutex::new(Control::connect(self.port)?);
+        Ok(())
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the folder in which Debian installs the programs.
@@ -59,6 +100,19 @@ impl Postgres {
         let folder = PathBuf::from("/usr/lib/postgresql/15/bin");
         folder.join("initdb").exists().then_some(folder)
     }
+}
+
+/// Returns the command of the server.
+fn server(programs: &Path, data: &Path, cache: &str, port: u16) -> Command {
+    let mut command = as_user(programs.join("postgres"));
+    command.arg("-D").arg(data).args(["-p", &port.to_string()]);
+    if let Some(folder) = data.parent() {
+        command.arg("-k").arg(folder);
+    }
+    for setting in SETTINGS.into_iter().chain([cache]) {
+        command.args(["-c", setting]);
+    }
+    command
 }
 
 /// Returns a command as another user: PostgreSQL refuses to run as root.
@@ -117,7 +171,27 @@ impl Peer for Postgres {
     }
 
     fn cpu_seconds(&self) -> Result<f64> {
-        self.process.cpu_seconds()
+        self.process.cpu_seconds_without(self.control().pid)
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        let own = self.control().pid;
+        Ok(self.process.all()?.into_iter().filter(|pid| *pid != own).collect())
+    }
+
+    fn has_deferred_work(&self) -> Result<bool> {
+        Ok(self.control().wire.rows_of(PENDING)? != [["0"]])
+    }
+
+    fn write_out(&self) -> Result<()> {
+        self.control().wire.simple("checkpoint")
+    }
+
+    fn configuration(&self) -> Result<Vec<String>> {
+        let mut control = self.control();
+        let mut lines = control.wire.rows_of(CHANGED_SETTINGS)?;
+        lines.extend(control.wire.rows_of(INDEXES)?);
+        Ok(lines.into_iter().flatten().collect())
     }
 
     fn resident_mib(&self) -> Result<u64> {
@@ -129,7 +203,7 @@ impl Peer for Postgres {
     }
 }
 
-fn statements(table: &str, shape: Shape) -> [(&'static str, String); 10] {
+fn statements(table: &str, shape: Shape) -> [(&'static str, String); 11] {
     let middle = shape.middle();
     let living = "(expires is null or expires > now())";
     [
@@ -168,6 +242,7 @@ fn statements(table: &str, shape: Shape) -> [(&'static str, String); 10] {
                 "select count(*) from {table} where pk = $1 and (doc->>'n')::int < {middle} and {living}"
             ),
         ),
+        ("contains", format!("select doc from {table} where doc->>'name' like '%x%' and {living}")),
     ]
 }
 
@@ -207,6 +282,7 @@ impl Connection for PostgresConnection {
             }
             Operation::Top(pk) => self.wire.execute("top", &[&pk.to_string()]),
             Operation::Count(pk) => self.wire.execute("count", &[&pk.to_string()]),
+            Operation::Contains => self.wire.execute("contains", &[]),
             Operation::Tail => bail!("PostgreSQL has no feed"),
         }?;
         ensure!(self.wire.rows > 0, "nothing for {operation:?}");
@@ -215,135 +291,5 @@ impl Connection for PostgresConnection {
 
     fn rows(&self) -> Result<usize> {
         Ok(self.wire.number.unwrap_or(self.wire.rows))
-    }
-}
-
-/// The extended protocol, values as text.
-struct Wire {
-    stream: TcpStream,
-    out: Vec<u8>,
-    input: Vec<u8>,
-    at: usize,
-    /// The number of rows that the last statement returned or changed.
-    rows: usize,
-    /// The last row's value, if the row is one short number.
-    number: Option<usize>,
-}
-
-impl Wire {
-    fn connect(port: u16) -> Result<Wire> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
-        let mut wire = Wire { stream, out: Vec::new(), input: Vec::new(), at: 0, rows: 0, number: None };
-        let mut hello = 196_608_i32.to_be_bytes().to_vec();
-        hello.extend_from_slice(b"user\0postgres\0database\0postgres\0\0");
-        wire.out.extend_from_slice(&(hello.len() as i32 + 4).to_be_bytes());
-        wire.out.extend_from_slice(&hello);
-        wire.flush_and_wait()?;
-        Ok(wire)
-    }
-
-    /// Adds a message; its length is filled in after its body.
-    fn message(&mut self, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
-        self.out.push(kind);
-        let at = self.out.len();
-        self.out.extend_from_slice(&[0; 4]);
-        body(&mut self.out);
-        let length = (self.out.len() - at) as i32;
-        self.out[at..at + 4].copy_from_slice(&length.to_be_bytes());
-    }
-
-    fn simple(&mut self, text: &str) -> Result<()> {
-        self.message(b'Q', |out| {
-            out.extend_from_slice(text.as_bytes());
-            out.push(0);
-        });
-        self.flush_and_wait()
-    }
-
-    fn prepare(&mut self, name: &str, text: &str) -> Result<()> {
-        self.message(b'P', |out| {
-            for part in [name, text] {
-                out.extend_from_slice(part.as_bytes());
-                out.push(0);
-            }
-            out.extend_from_slice(&[0; 2]);
-        });
-        self.message(b'S', |_| {});
-        self.flush_and_wait()
-    }
-
-    fn execute(&mut self, name: &str, values: &[&str]) -> Result<()> {
-        self.message(b'B', |out| {
-            out.push(0);
-            out.extend_from_slice(name.as_bytes());
-            out.push(0);
-            out.extend_from_slice(&[0; 2]);
-            out.extend_from_slice(&(values.len() as i16).to_be_bytes());
-            for value in values {
-                out.extend_from_slice(&(value.len() as i32).to_be_bytes());
-                out.extend_from_slice(value.as_bytes());
-            }
-            out.extend_from_slice(&[0; 2]);
-        });
-        self.message(b'E', |out| out.extend_from_slice(&[0; 5]));
-        self.message(b'S', |_| {});
-        self.flush_and_wait()
-    }
-
-    /// Reads until the server is ready for the next statement.
-    fn flush_and_wait(&mut self) -> Result<()> {
-        self.stream.write_all(&self.out)?;
-        self.out.clear();
-        (self.rows, self.number) = (0, None);
-        let mut failure = None;
-        loop {
-            let (kind, from, to) = self.next()?;
-            let body = &self.input[from..to];
-            match kind {
-                b'Z' => break,
-                b'E' => failure = Some(String::from_utf8_lossy(body).replace('\0', " ")),
-                b'D' => {
-                    self.rows += 1;
-                    let value = body.get(6..).filter(|value| value.len() < 12);
-                    self.number = value.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
-                }
-                b'C' if self.rows == 0 => {
-                    let text = String::from_utf8_lossy(body);
-                    let count = text.trim_end_matches('\0').rsplit(' ').next().unwrap_or_default();
-                    self.rows = count.parse().unwrap_or(0);
-                }
-                b'R' => ensure!(body == [0; 4], "the server wants a password"),
-                _ => {}
-            }
-        }
-        match failure {
-            Some(failure) => bail!("PostgreSQL: {failure}"),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the next message: its kind, and the range of its body.
-    fn next(&mut self) -> Result<(u8, usize, usize)> {
-        loop {
-            let held = &self.input[self.at..];
-            if held.len() >= 5 {
-                let length = u32::from_be_bytes([held[1], held[2], held[3], held[4]]) as usize;
-                ensure!((4..MAX_MESSAGE_BYTES).contains(&length), "a message of {length} bytes");
-                if held.len() > length {
-                    let (kind, from) = (held[0], self.at + 5);
-                    self.at += length + 1;
-                    return Ok((kind, from, self.at));
-                }
-            }
-            self.input.drain(..self.at);
-            self.at = 0;
-            let held = self.input.len();
-            self.input.resize(held + (32 << 10), 0);
-            let count = self.stream.read(&mut self.input[held..])?;
-            self.input.truncate(held + count);
-            ensure!(count > 0, "the connection ended within an answer");
-        }
     }
 }

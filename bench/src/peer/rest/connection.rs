@@ -1,135 +1,19 @@
-//! Bolide over signed REST. The same requests go to every server of the protocol.
+//! One kept connection over which operations are signed requests.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
-use super::http::{Http, find};
-use super::socket::{Trust, trust_in};
-use super::{About, Connection, Peer};
-use crate::client::{Server, date, sign_link};
+use super::channel::Channel;
+use crate::client::{date, sign_link};
 use crate::documents::{DataSet, Fields, Shape};
-use crate::workload::{Kind, Operation};
+use crate::peer::Connection;
+use crate::peer::http::find;
+use crate::workload::Operation;
 
-/// Which paths of a document are indexed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Indexing {
-    /// All of them: the service's default.
-    EveryPath,
-    /// Only the one that is queried.
-    OnePath,
-}
-
-impl Indexing {
-    fn policy(self) -> &'static str {
-        match self {
-            Indexing::EveryPath => "",
-            Indexing::OnePath => {
-                ",\"indexingPolicy\":{\"indexingMode\":\"consistent\",\"automatic\":true,\
-                 \"includedPaths\":[{\"path\":\"/group/?\"}],\"excludedPaths\":[{\"path\":\"/*\"}]}"
-            }
-        }
-    }
-}
-
-pub struct BolideRest {
-    server: Arc<Server>,
-    indexing: Indexing,
-    /// Set if its connections are inside TLS.
-    trust: Option<Trust>,
-    about: About,
-}
-
-impl BolideRest {
-    pub fn new(server: Arc<Server>, binary: &Path, indexing: Indexing) -> Result<BolideRest> {
-        let paths = match indexing {
-            Indexing::EveryPath => "every path indexed (the default policy)",
-            Indexing::OnePath => "one path indexed",
-        };
-        let about = About {
-            version: version(binary)?,
-            settings: format!("default settings; signed requests; {paths}"),
-            durability: "synced to disk, in group commits".to_owned(),
-        };
-        Ok(BolideRest { server, indexing, trust: None, about })
-    }
-
-    /// Returns the same peer with connections inside TLS, as SDKs that require it.
-    pub fn inside_tls(self) -> Result<BolideRest> {
-        let trust = Some(trust_in(self.server.directory())?);
-        let settings = format!("{}; inside TLS", self.about.settings);
-        Ok(BolideRest { trust, about: About { settings, ..self.about }, ..self })
-    }
-}
-
-pub(super) fn version(binary: &Path) -> Result<String> {
-    super::process::first_line(std::process::Command::new(binary).arg("--version"))
-}
-
-impl Peer for BolideRest {
-    fn name(&self) -> &str {
-        match self.indexing {
-            Indexing::EveryPath if self.trust.is_some() => "bolide rest, tls",
-            Indexing::EveryPath => "bolide rest",
-            Indexing::OnePath => "bolide rest, one path",
-        }
-    }
-
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn supports(&self, kind: Kind) -> bool {
-        // Without an index on `n` these two would measure something different.
-        self.indexing == Indexing::EveryPath || !matches!(kind, Kind::Top | Kind::Count)
-    }
-
-    fn prepare(&self, set: &DataSet) -> Result<()> {
-        prepare(&self.server.address, set, self.indexing.policy())
-    }
-
-    fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(RestConnection::connect(
-            &self.server.address,
-            self.trust.as_ref(),
-            set,
-            Dialect::Header,
-        )?))
-    }
-
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.server.cpu_seconds()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.server.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        super::process::folder_bytes(self.server.directory())
-    }
-}
-
-/// Creates the database, unless it exists, and a container whose items may have a time to live.
-pub(super) fn prepare(address: &str, set: &DataSet, more: &str) -> Result<()> {
-    let mut connection = RestConnection::connect(address, None, set, Dialect::Header)?;
-    let status = connection.send("POST", "dbs", "", "", "", "{\"id\":\"db\"}")?;
-    ensure!(matches!(status, 201 | 409), "{status} for a database: {}", connection.shown());
-    let body = format!(
-        "{{\"id\":\"{}\",\"partitionKey\":{{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}},\
-         \"defaultTtl\":-1{more}}}",
-        set.name
-    );
-    let status = connection.send("POST", "colls", "dbs/db", "/dbs/db/colls", "", &body)?;
-    ensure!(status == 201, "{status} for a container: {}", connection.shown());
-    Ok(())
-}
-
-pub(super) struct RestConnection {
-    http: Http,
+pub(in crate::peer) struct RestConnection {
+    http: Channel,
     address: String,
     /// `dbs/db/colls/NAME`
     container: String,
@@ -141,6 +25,8 @@ pub(super) struct RestConnection {
     date: (Instant, String, String),
     last: Operation,
     etag: String,
+    /// The documents of all pages of the last scan.
+    found: usize,
 }
 
 const EVERYWHERE: &str = "x-ms-documentdb-query-enablecrosspartition: True\r\n";
@@ -152,9 +38,12 @@ const TOP: [&str; 2] =
 const COUNT: [&str; 2] =
     ["SELECT VALUE COUNT(1) FROM c WHERE c.n < ", "SELECT VALUE COUNT(1) FROM c WHERE c.pk = @p AND c.n < "];
 
+/// All documents whose name has an x: no index leads to them.
+const CONTAINS: &str = "SELECT * FROM c WHERE CONTAINS(c.name, 'x')";
+
 /// How a query names its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(in crate::peer) enum Dialect {
     /// By the header, as SDKs do.
     Header,
     /// In the text, for servers that ignore the header.
@@ -162,15 +51,15 @@ pub(super) enum Dialect {
 }
 
 impl RestConnection {
-    pub(super) fn connect(
+    pub(in crate::peer) fn connect(
         address: &str,
-        trust: Option<&Trust>,
+        channel: Channel,
         set: &DataSet,
         dialect: Dialect,
     ) -> Result<RestConnection> {
         let now = date();
         Ok(RestConnection {
-            http: Http::connect(address, trust)?,
+            http: channel,
             address: address.to_owned(),
             container: format!("dbs/db/colls/{}", set.name),
             shape: set.shape,
@@ -181,11 +70,12 @@ impl RestConnection {
             date: (Instant::now(), now.to_lowercase(), now),
             last: Operation::Tail,
             etag: String::new(),
+            found: 0,
         })
     }
 
     /// Signs and sends a request, and reads the answer. Without a path the link is the path.
-    fn send(
+    pub(super) fn send(
         &mut self,
         method: &str,
         kind: &str,
@@ -210,7 +100,7 @@ impl RestConnection {
             self.date.2,
             body.len()
         );
-        self.http.exchange(self.request.as_bytes())
+        self.http.exchange(&self.request)
     }
 
     /// Sends a request on the collection of documents.
@@ -277,6 +167,23 @@ impl RestConnection {
         }
     }
 
+    /// Reads all pages of a scan.
+    fn contains(&mut self) -> Result<u16> {
+        let mut headers = format!("{EVERYWHERE}x-ms-max-item-count: 1000\r\n");
+        self.found = 0;
+        loop {
+            let status = self.query(CONTAINS, &[], &headers)?;
+            self.found += occurrences(self.http.body(), b"\"_etag\"");
+            match self.http.header("x-ms-continuation") {
+                Some(token) if status == 200 => {
+                    headers =
+                        format!("{EVERYWHERE}x-ms-max-item-count: 1000\r\nx-ms-continuation: {token}\r\n");
+                }
+                _ => return Ok(status),
+            }
+        }
+    }
+
     /// Reads the change feed from where the last call on this connection ended; the first begins now.
     fn tail(&mut self) -> Result<u16> {
         let from = if self.etag.is_empty() { "*" } else { &self.etag };
@@ -293,7 +200,7 @@ impl RestConnection {
         Ok(if status == 304 { 200 } else { status })
     }
 
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         String::from_utf8_lossy(self.http.body()).chars().take(300).collect()
     }
 }
@@ -335,6 +242,7 @@ impl Connection for RestConnection {
                 let texts = COUNT.map(|text| format!("{text}{}", self.shape.middle()));
                 self.query_in(pk, texts.each_ref().map(String::as_str), &[])?
             }
+            Operation::Contains => self.contains()?,
             Operation::Tail => self.tail()?,
         };
         let good = match operation {
@@ -354,6 +262,7 @@ impl Connection for RestConnection {
             Operation::Query(_) | Operation::Scoped(_) | Operation::Top(_) => {
                 Ok(occurrences(body, b"\"_etag\""))
             }
+            Operation::Contains => Ok(self.found),
             Operation::Count(_) => {
                 let at = find(body, b"\"Documents\":[").context("no documents")? + 13;
                 let text = std::str::from_utf8(&body[at..])?;
@@ -365,6 +274,6 @@ impl Connection for RestConnection {
     }
 }
 
-pub(super) fn occurrences(bytes: &[u8], wanted: &[u8]) -> usize {
+pub(in crate::peer) fn occurrences(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).filter(|window| *window == wanted).count()
 }

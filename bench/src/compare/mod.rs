@@ -3,12 +3,17 @@
 //!
 //! A bad run neither ends the others nor gets into a table: the report lists it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod bare;
+mod cold;
+mod options;
+mod transport;
+
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use bolide_bench::churn::{self, Churn};
 use bolide_bench::client::Server;
 use bolide_bench::documents::{DataSet, Shape};
 use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
@@ -17,31 +22,11 @@ use bolide_bench::peer::{
 };
 use bolide_bench::workload::Kind;
 
-use crate::direct::{self, Comparison};
+pub use self::options::{Extent, Options};
 use crate::grow::{self, Growth};
 use crate::purge::{self, StormEffect};
 use crate::report;
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// In under ten minutes.
-    Quick,
-    /// In about half an hour.
-    Full,
-    /// Also ten million items, forty times the cache.
-    Long,
-}
-
-pub struct Options {
-    pub extent: Extent,
-    /// The folder of the report.
-    pub out: PathBuf,
-    /// The program of `baselines/`.
-    baselines: PathBuf,
-    /// npm's folder of cosmosdb-server.
-    cosmos: Option<PathBuf>,
-}
+use crate::verdicts::{self, Verdicts};
 
 /// The results of one peer in one workload.
 pub struct Run {
@@ -58,8 +43,15 @@ pub struct Run {
 pub enum Section {
     /// 1 KB, 16 connections.
     Main,
+    /// One connection, all operations.
+    One,
+    /// Many connections.
     Connections,
+    /// TLS and HTTP/2.
+    Transport,
     Sizes,
+    /// Reads right after a start without anything in caches.
+    Cold,
     /// With four times as much data as the servers' caches hold.
     Large,
     /// At a fixed rate.
@@ -91,10 +83,10 @@ pub struct Results {
     pub missing: Vec<String>,
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
-    /// Direct mode beside REST.
-    pub direct: Option<Comparison>,
+    pub verdicts: Option<Verdicts>,
     pub growth: Option<Growth>,
     pub storm: Option<StormEffect>,
+    pub churn: Option<Churn>,
     pub seconds: f64,
 }
 
@@ -104,13 +96,15 @@ struct MeasuredPeer {
     sets: Vec<Arc<DataSet>>,
 }
 
-pub const SIZES: [usize; 3] = [1024, 256, 16_384];
+pub const SIZES: [usize; 4] = [1024, 256, 10_240, 102_400];
 pub const CONNECTIONS: usize = 16;
 pub const OPEN_RATE: f64 = 500.0;
 const WARM_UP: Duration = Duration::from_millis(200);
+/// The length of the longer of the two churn runs.
+const CHURN: Duration = Duration::from_mins(30);
 
 pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
-    let options = options(arguments)?;
+    let options = Options::parse(arguments)?;
     let began = Instant::now();
     let before = report::load_average();
     let mut results = Results::default();
@@ -118,18 +112,18 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     fill(&mut places, &options, &mut results);
     let all_peers: Vec<&MeasuredPeer> = places.iter().collect();
     main_part(&all_peers, &options, &mut results);
+    one_part(&all_peers, &options, &mut results);
     connections_part(&all_peers, &options, &mut results);
     sizes_part(&all_peers, &options, &mut results);
     open_loop_part(&all_peers, &options, &mut results);
     drop(places);
+    note(&mut results, "TLS and HTTP/2", |results| transport::measure(binary, &options, results));
+    note(&mut results, "reads after a cold start", |results| cold::measure(binary, &options, results));
     note(&mut results, "more than the cache", |results| large_part(binary, &options, results));
-    note(&mut results, "bare store", |results| bare_store(binary, &options, results));
-    note(&mut results, "direct mode", |results| {
-        results.direct = Some(direct::measure(binary, options.rounds(), options.length())?);
-        Ok(())
-    });
+    note(&mut results, "bare store", |results| bare::measure(binary, &options, results));
+    note(&mut results, "verdicts", |results| verdicts_part(binary, &options, results));
     note(&mut results, "growth", |results| {
-        results.growth = Some(grow::run(binary, most_items(options.extent))?);
+        results.growth = Some(grow::run(binary, options.most_items())?);
         Ok(())
     });
     note(&mut results, "mass expiry", |results| {
@@ -137,6 +131,12 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
         results.storm = Some(purge::storm(binary, items, Duration::from_secs(seconds))?);
         Ok(())
     });
+    if options.extent == Extent::Long {
+        note(&mut results, "churn", |results| {
+            results.churn = Some(churn::run(binary, CHURN)?);
+            Ok(())
+        });
+    }
     results.seconds = began.elapsed().as_secs_f64();
     report::write(&options, &results, &before)
 }
@@ -146,49 +146,6 @@ fn note(results: &mut Results, what: &str, part: impl FnOnce(&mut Results) -> Re
     println!("{what}");
     if let Err(error) = part(results) {
         results.missing.push(format!("{what}: {error:#}"));
-    }
-}
-
-fn options(arguments: &[String]) -> Result<Options> {
-    let mut options = Options {
-        extent: Extent::Full,
-        out: PathBuf::from("."),
-        baselines: std::env::current_exe()?.with_file_name("bolide-baselines"),
-        cosmos: None,
-    };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--quick" => options.extent = Extent::Quick,
-            "--long" => options.extent = Extent::Long,
-            "--out" => options.out = words.next().context("--out DIR")?.into(),
-            "--baselines" => options.baselines = words.next().context("--baselines FILE")?.into(),
-            "--cosmosdb-server" => options.cosmos = words.next().map(PathBuf::from),
-            other => bail!("compare does not know '{other}'"),
-        }
-    }
-    Ok(options)
-}
-
-fn most_items(extent: Extent) -> u64 {
-    match extent {
-        Extent::Quick => 100_000,
-        Extent::Full => 1_000_000,
-        Extent::Long => 10_000_000,
-    }
-}
-
-impl Options {
-    fn items(&self) -> u64 {
-        if self.extent == Extent::Quick { 10_000 } else { 50_000 }
-    }
-
-    fn rounds(&self) -> u64 {
-        if self.extent == Extent::Long { 5 } else { 3 }
-    }
-
-    fn length(&self) -> Duration {
-        if self.extent == Extent::Quick { Duration::from_millis(700) } else { Duration::from_secs(2) }
     }
 }
 
@@ -224,7 +181,11 @@ fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<
 fn fill(places: &mut Vec<MeasuredPeer>, options: &Options, results: &mut Results) {
     places.retain_mut(|place| {
         for size in SIZES {
-            let items = if size == SIZES[0] { options.items() } else { options.items() / 10 };
+            let items = match size {
+                1024 => options.items(),
+                102_400 => options.items() / 100,
+                _ => options.items() / 10,
+            };
             let set = DataSet::new(&format!("c{size}"), Shape::of_size(size), items);
             let filled = load(place.peer.as_ref(), &set, CONNECTIONS)
                 .and_then(|()| verify(place.peer.as_ref(), &set, &Kind::ALL));
@@ -260,7 +221,7 @@ fn go_round(
             failure: None,
         });
     }
-    let rounds = if section == Section::Main { options.rounds() } else { options.rounds() / 2 };
+    let rounds = if section == Section::Main { options.rounds() } else { (options.rounds() / 2).max(1) };
     for round in 0..rounds {
         for run in &mut runs {
             let place = places.iter().find(|place| place.peer.name() == run.peer).expect("it was just there");
@@ -297,8 +258,19 @@ fn main_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results)
     }
 }
 
+/// One connection, as most applications have it: Bolide, its lower bounds and PostgreSQL.
+fn one_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) {
+    let is_wanted = |name: &str| {
+        matches!(name, "bolide rest" | "bolide wire" | "postgresql") || name.starts_with("empty")
+    };
+    let some: Vec<&MeasuredPeer> = places.iter().copied().filter(|place| is_wanted(place.peer.name())).collect();
+    for kind in Kind::ALL {
+        go_round(&some, options, results, Section::One, plan(kind, 1, Pace::Closed, options), 0);
+    }
+}
+
 fn connections_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) {
-    for connections in [1, 64] {
+    for connections in [64, 256] {
         for kind in [Kind::Read, Kind::Insert] {
             let plan = plan(kind, connections, Pace::Closed, options);
             go_round(places, options, results, Section::Connections, plan, 0);
@@ -334,6 +306,26 @@ pub fn small_cache_mib(options: &Options) -> u64 {
     (options.items() * SIZES[0] as u64 / 4) >> 20
 }
 
+/// Loads the ordinary set into each peer.
+fn loaded(peers: Vec<Box<dyn Peer>>, options: &Options) -> Result<Vec<MeasuredPeer>> {
+    let mut places: Vec<MeasuredPeer> = peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
+    for place in &mut places {
+        let set = DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items());
+        load(place.peer.as_ref(), &set, CONNECTIONS)?;
+        place.sets.push(set);
+    }
+    Ok(places)
+}
+
+fn verdicts_part(binary: &Path, options: &Options, results: &mut Results) -> Result<()> {
+    let (rounds, length) = options.verdict_rounds();
+    let extent = verdicts::Extent { rounds, length, names: &[], baselines: &options.baselines };
+    let verdicts = verdicts::measure(binary, &extent)?;
+    results.missing.extend(verdicts.missing.iter().cloned());
+    results.verdicts = Some(verdicts);
+    Ok(())
+}
+
 fn large_part(binary: &Path, options: &Options, results: &mut Results) -> Result<()> {
     let mib = small_cache_mib(options);
     let bytes = (mib << 20).to_string();
@@ -345,53 +337,11 @@ fn large_part(binary: &Path, options: &Options, results: &mut Results) -> Result
     if let Some(programs) = Postgres::installed() {
         peers.push(Box::new(Postgres::start(&programs, mib)?));
     }
-    let mut places: Vec<MeasuredPeer> =
-        peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
-    for place in &mut places {
-        let set = DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items());
-        load(place.peer.as_ref(), &set, CONNECTIONS)?;
-        place.sets.push(set);
-    }
+    let places = loaded(peers, options)?;
     let all_peers: Vec<&MeasuredPeer> = places.iter().collect();
     for kind in [Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Mixed50] {
         let plan = plan(kind, CONNECTIONS, Pace::Closed, options);
         go_round(&all_peers, options, results, Section::Large, plan, 0);
-    }
-    Ok(())
-}
-
-/// Fills a server with one container, stops it, and makes the bare store commit the same.
-fn bare_store(binary: &Path, options: &Options, results: &mut Results) -> Result<()> {
-    for (name, indexing) in [("every path", Indexing::EveryPath), ("one path", Indexing::OnePath)] {
-        let directory = std::env::temp_dir().join(format!("bolide-bench-bare-{}", std::process::id()));
-        let server = Arc::new(Server::start_in(binary, &directory, &[])?);
-        let peer = BolideRest::new(Arc::clone(&server), binary, indexing)?;
-        load(
-            &peer,
-            &DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items().max(20_000)),
-            CONNECTIONS,
-        )?;
-        drop(peer);
-        Arc::into_inner(server).context("another peer still has the server")?.stop()?;
-        let seconds = options.length().as_secs() + 2;
-        let mut command = Command::new(&options.baselines);
-        command.arg("store").arg(&directory).args([CONNECTIONS.to_string(), seconds.to_string()]);
-        let output = command.output().context("cannot start the baselines");
-        let _ = std::fs::remove_dir_all(&directory);
-        let output = output?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        ensure!(output.status.success(), "the bare store: {}", String::from_utf8_lossy(&output.stderr));
-        println!("bare store, {name}: {}", text.trim());
-        let number = |key: &str| -> Result<f64> {
-            let rest = text.split(&format!("{key}=")).nth(1).context("no such number")?;
-            Ok(rest.split_whitespace().next().unwrap_or_default().parse()?)
-        };
-        results.bare.push(Bare {
-            indexing: name,
-            cpu_us: number("cpu_us")?,
-            per_second: number("per_second")?,
-            entries: number("entries")? as u64,
-        });
     }
     Ok(())
 }

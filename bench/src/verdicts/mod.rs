@@ -1,0 +1,224 @@
+//! Decides whether Bolide meets its aims beside PostgreSQL, in so many interleaved rounds that chance does not decide.
+//!
+//! Each round runs every peer once, and gives one ratio for each API: the server's CPU for an operation, deferred work
+//! included, divided by PostgreSQL's in the same round. An aim is met if the median of the ratios is at most the aim and
+//! their third quartile at most a tenth more.
+
+mod aims;
+mod judge;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bolide_bench::client::Server;
+use bolide_bench::documents::{DataSet, Shape};
+use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
+use bolide_bench::peer::{BolideRest, BolideWire, Floor, Indexing, Loop, Peer, Postgres};
+use bolide_bench::workload::Kind;
+
+use self::aims::{AIMS, Aim, MANY, Measure, PARTITIONS};
+use self::judge::Sides;
+pub use self::judge::{Outcome, Verdict};
+
+const ITEMS: u64 = 20_000;
+/// The documents that a scan looks at.
+pub const SCANNED_ITEMS: u64 = 100_000;
+const SIZE: usize = 1024;
+const WARM_UP: Duration = Duration::from_millis(300);
+/// The shortest run of scans, each of which takes a good part of a second.
+const SCAN_LENGTH: Duration = Duration::from_secs(2);
+const CACHE_MIB: u64 = 256;
+
+/// How often and how long each workload runs, and of which peers.
+pub struct Extent<'a> {
+    pub rounds: u64,
+    pub length: Duration,
+    /// Names of operations; none means all.
+    pub names: &'a [String],
+    /// The program with the empty HTTP loop.
+    pub baselines: &'a Path,
+}
+
+/// The runs of one peer in one workload, one for each round.
+pub struct Measured {
+    pub aim: Aim,
+    pub who: String,
+    pub rounds: Vec<Figures>,
+}
+
+/// All results.
+pub struct Verdicts {
+    pub rounds: u64,
+    pub length: Duration,
+    pub verdicts: Vec<Verdict>,
+    pub measured: Vec<Measured>,
+    /// What PostgreSQL says about its settings and indexes.
+    pub configuration: Vec<String>,
+    /// What could not be measured, with the reasons.
+    pub missing: Vec<String>,
+}
+
+/// A peer with its sets of documents.
+struct Loaded {
+    peer: Box<dyn Peer>,
+    sets: Vec<Arc<DataSet>>,
+}
+
+impl Loaded {
+    fn new(peer: Box<dyn Peer>, wanted: &[&Aim]) -> Result<Loaded> {
+        let mut sets = Vec::new();
+        let shape = Shape::of_size(SIZE);
+        for partition_items in PARTITIONS {
+            let set =
+                DataSet::new(&format!("p{partition_items}"), shape.in_partitions_of(partition_items), ITEMS);
+            sets.push(set);
+        }
+        sets.push(DataSet::new("named", shape.named(), SCANNED_ITEMS));
+        sets.retain(|set| wanted.iter().any(|aim| is_of(aim, set)));
+        for set in &sets {
+            let kinds: Vec<Kind> = wanted.iter().filter(|aim| is_of(aim, set)).map(|aim| aim.kind).collect();
+            load(peer.as_ref(), set, MANY)?;
+            verify(peer.as_ref(), set, &kinds)?;
+        }
+        println!("loaded {}", peer.name());
+        Ok(Loaded { peer, sets })
+    }
+
+    fn drive(&self, aim: &Aim, seed: u64, length: Duration) -> Result<Figures> {
+        let set = self.sets.iter().find(|set| is_of(aim, set)).context("no such set")?;
+        let length = if aim.kind == Kind::Contains { length.max(SCAN_LENGTH) } else { length };
+        let Aim { kind, connections, .. } = *aim;
+        let plan = Plan { kind, connections, pace: Pace::Closed, warm_up: WARM_UP, length, seed };
+        drive(self.peer.as_ref(), set, plan).with_context(|| format!("{}: {}", self.peer.name(), kind.name()))
+    }
+}
+
+/// Returns whether a workload runs on a set.
+fn is_of(aim: &Aim, set: &DataSet) -> bool {
+    let is_scan = aim.kind == Kind::Contains;
+    set.shape.is_named == is_scan && (is_scan || set.shape.partition_items == aim.partition_items)
+}
+
+/// Measures and prints the verdicts.
+pub fn run(binary: &Path, extent: &Extent<'_>) -> Result<()> {
+    for missing in measure(binary, extent)?.missing {
+        println!("{missing}");
+    }
+    Ok(())
+}
+
+/// Measures all wanted aims, and prints each verdict as soon as it is known.
+pub fn measure(binary: &Path, extent: &Extent<'_>) -> Result<Verdicts> {
+    let is_wanted = |aim: &&Aim| {
+        let named = |name: &String| name.replace('-', " ") == aim.kind.name();
+        extent.names.is_empty() || extent.names.iter().any(named)
+    };
+    let wanted: Vec<&Aim> = AIMS.iter().filter(is_wanted).collect();
+    let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &[])?));
+    let programs = Postgres::installed().context("PostgreSQL 15 is not installed")?;
+    let rest = BolideRest::new(server()?, binary, Indexing::EveryPath)?;
+    let mut peers = vec![
+        Loaded::new(Box::new(rest), &wanted)?,
+        Loaded::new(Box::new(BolideWire::new(server()?, binary)?), &wanted)?,
+        Loaded::new(Box::new(Postgres::start(&programs, CACHE_MIB)?), &wanted)?,
+    ];
+    let mut missing = Vec::new();
+    let beside_loop: Vec<&Aim> = wanted.iter().copied().filter(|aim| aim.of_the_loop.is_some()).collect();
+    if !beside_loop.is_empty() {
+        let floor = Floor::start(extent.baselines, Loop::Http);
+        match floor.and_then(|floor| Loaded::new(Box::new(floor), &beside_loop)) {
+            Ok(floor) => peers.push(floor),
+            Err(error) => missing.push(format!("empty http loop: not measured: {error:#}")),
+        }
+    }
+    let (mut verdicts, mut measured) = (Vec::new(), Vec::new());
+    head();
+    for aim in wanted {
+        let runs = rounds(&peers, aim, extent)?;
+        let decided = decide(aim, &runs);
+        decided.iter().for_each(show);
+        verdicts.extend(decided);
+        measured.extend(runs);
+    }
+    let configuration = peers[POSTGRES].peer.configuration()?;
+    let Extent { rounds, length, .. } = *extent;
+    Ok(Verdicts { rounds, length, verdicts, measured, configuration, missing })
+}
+
+/// The positions of peers and of their runs.
+const APIS: std::ops::Range<usize> = 0..2;
+const POSTGRES: usize = 2;
+const LOOP: usize = 3;
+
+/// Runs one workload on all peers in turn, in every other round in the reverse order.
+fn rounds(peers: &[Loaded], aim: &Aim, extent: &Extent<'_>) -> Result<Vec<Measured>> {
+    let count = if aim.of_the_loop.is_some() { peers.len() } else { POSTGRES + 1 };
+    let measured =
+        |peer: &Loaded| Measured { aim: *aim, who: peer.peer.name().to_owned(), rounds: Vec::new() };
+    let mut runs: Vec<Measured> = peers[..count].iter().map(measured).collect();
+    for round in 0..extent.rounds {
+        let mut order: Vec<usize> = (0..count).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            runs[at].rounds.push(peers[at].drive(aim, round, extent.length)?);
+        }
+    }
+    Ok(runs)
+}
+
+fn decide(aim: &Aim, runs: &[Measured]) -> Vec<Verdict> {
+    let sides = |ours: usize, theirs: usize| Sides {
+        who: &runs[ours].who,
+        ours: &runs[ours].rounds,
+        beside: &runs[theirs].who,
+        theirs: &runs[theirs].rounds,
+    };
+    let mut verdicts = Vec::new();
+    for (measure, at_most) in aim.at_most {
+        for (api, at_most) in APIS.zip(at_most) {
+            verdicts.push(judge::ratio(aim, *measure, *at_most, &sides(api, POSTGRES)));
+        }
+    }
+    if let Some(at_most) = aim.of_the_loop.filter(|_| runs.len() > LOOP) {
+        verdicts.push(judge::ratio(aim, Measure::Cpu, at_most, &sides(APIS.start, LOOP)));
+    }
+    if let Some(at_most) = aim.pause_ms() {
+        verdicts.extend(APIS.map(|api| judge::pause(aim, at_most, &sides(api, POSTGRES))));
+    }
+    verdicts
+}
+
+fn head() {
+    println!(
+        "{:<13} {:>9} {:>11} {:<12} {:<15} {:<7} {:>6} {:>7} {:>7} {:>7} {:>9} {:>9}  verdict",
+        "operation",
+        "partition",
+        "connections",
+        "api",
+        "beside",
+        "",
+        "aim",
+        "median",
+        "3rd q.",
+        "all",
+        "ours",
+        "theirs"
+    );
+}
+
+fn show(verdict: &Verdict) {
+    let Verdict { aim, who, beside, measure, at_most, median, third, overall, ours, theirs, outcome } =
+        verdict;
+    println!(
+        "{:<13} {:>9} {:>11} {who:<12} {beside:<15} {:<7} {at_most:>6.2} {median:>7.2} {third:>7.2} {overall:>7.2} \
+         {ours:>9.1} {theirs:>9.1}  {outcome}",
+        aim.kind.name(),
+        aim.partition_items,
+        aim.connections,
+        measure.name()
+    );
+}
