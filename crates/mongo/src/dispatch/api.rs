@@ -1,6 +1,6 @@
 //! The versioned API: a client may restrict itself to what version 1 has.
 
-use bson::ValueRef;
+use bson::{ArrayRef, DocumentRef, ValueRef};
 use mql::Code;
 
 use crate::protocol::error::{Error, Result};
@@ -8,14 +8,21 @@ use crate::protocol::fields::Fields;
 use crate::service::command::{ApiVersion, Command, OutsideApi};
 
 /// Stages that version 1 does not have. `$collStats` it has, but only to count.
-const OTHER_STAGES: [&str; 7] = [
+const OTHER_STAGES: [&str; 14] = [
     "$currentOp",
     "$indexStats",
+    "$listCatalog",
     "$listLocalSessions",
+    "$listSampledQueries",
     "$listSearchIndexes",
     "$listSessions",
     "$planCacheStats",
+    "$querySettings",
+    "$queryStats",
     "$search",
+    "$searchMeta",
+    "$shardedDataDistribution",
+    "$vectorSearch",
 ];
 
 /// Checks the command against the version of the API that the client has asked for.
@@ -60,19 +67,35 @@ fn check_fields(fields: Fields<'_>, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Refuses stages of a pipeline that version 1 does not have.
+/// Refuses stages of a pipeline that version 1 does not have, in the pipelines within it too.
 fn check_stages(fields: Fields<'_>) -> Result<()> {
-    let Some(stages) = fields.document.get("pipeline").and_then(ValueRef::as_array) else { return Ok(()) };
-    for (name, argument) in stages.iter().filter_map(|stage| stage.as_document()?.iter().next()) {
-        let counts = |options: bson::DocumentRef<'_>| options.iter().all(|(name, _)| name == "count");
-        let is_other = match name {
-            "$collStats" => !argument.as_document().is_some_and(counts),
-            name => OTHER_STAGES.contains(&name),
-        };
-        if is_other {
-            let text = format!("Provided apiStrict:true, but {name} is not in API Version 1");
-            return Err(Error::new(Code::API_STRICT_ERROR, text));
+    let mut pipelines: Vec<ArrayRef<'_>> =
+        fields.document.get("pipeline").and_then(ValueRef::as_array).into_iter().collect();
+    while let Some(stages) = pipelines.pop() {
+        for (name, argument) in stages.iter().filter_map(|stage| stage.as_document()?.iter().next()) {
+            let options = argument.as_document();
+            let counts = |options: DocumentRef<'_>| options.iter().all(|(name, _)| name == "count");
+            let is_other = match name {
+                "$collStats" => !options.is_some_and(counts),
+                name => OTHER_STAGES.contains(&name),
+            };
+            if is_other {
+                let text = format!("Provided apiStrict:true, but {name} is not in API Version 1");
+                return Err(Error::new(Code::API_STRICT_ERROR, text));
+            }
+            pipelines.extend(options.into_iter().flat_map(|options| inner_pipelines(name, options)));
         }
     }
     Ok(())
+}
+
+/// Returns the pipelines within a stage.
+fn inner_pipelines<'a>(stage: &str, options: DocumentRef<'a>) -> Vec<ArrayRef<'a>> {
+    let is_pipeline = |name: &str| match stage {
+        "$lookup" | "$unionWith" => name == "pipeline",
+        "$facet" => true,
+        _ => false,
+    };
+    let pipelines = options.iter().filter(|(name, _)| is_pipeline(name));
+    pipelines.filter_map(|(_, pipeline)| pipeline.as_array()).collect()
 }

@@ -504,3 +504,27 @@ async fn a_write_and_its_event_have_one_time_and_streams_start_there() {
         assert_eq!(watcher.short(&mut client).await, ["insert c 6"]);
     }
 }
+
+/// What happens before the first stream over a collection is not kept, so a read before it is no place to start from. The stream
+/// that was refused has turned the feed on: a read after it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_is_a_place_to_start_from_once_the_feed_is_on() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 1}]}"#]).await;
+    let from_a_read = async |client: &mut Client<TcpStream>| {
+        let reply = client.done("db", json(r#"{"find": "c"}"#)).await;
+        Document::new().with("startAtOperationTime", reply.get("operationTime").unwrap().clone())
+    };
+    let before = from_a_read(&mut client).await;
+    server.clock.advance(Duration::from_millis(5));
+    for _ in 0..2 {
+        let (code, words) = client.fails("db", aggregate("c", before.clone(), &[])).await;
+        assert_eq!(code, 286, "{words}");
+    }
+    let after = from_a_read(&mut client).await;
+    server.clock.advance(Duration::from_millis(5));
+    run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 2}]}"#]).await;
+    let (_, shown) = Watcher::open(&mut client, "db", "c", after).await;
+    assert_eq!(shown.iter().map(short).collect::<Vec<_>>(), ["insert c 2"]);
+}

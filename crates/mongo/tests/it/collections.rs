@@ -202,6 +202,24 @@ async fn options_that_are_not_here_are_refused_by_name() {
         (r#"{"drop": "system.views"}"#, 73, "system.views"),
         (r#"{"drop": "system.js"}"#, 73, "system.js"),
         (r#"{"drop": "system.profile"}"#, 73, "system.profile"),
+        (
+            r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1, "$**": 1}, "name": "w"}]}"#,
+            67,
+            "wildcard indexes do not allow compounding",
+        ),
+        (
+            r#"{"createIndexes": "c", "indexes": [{"key": {"b.$**": 1, "a": -1}, "name": "w"}]}"#,
+            67,
+            "wildcard indexes do not allow compounding",
+        ),
+        (r#"{"createIndexes": "c", "indexes": [{"key": {"g": "2d"}, "name": "g"}]}"#, 67, "'2d'"),
+        (r#"{"aggregate": "c", "pipeline": [{"$listCatalog": {}}], "cursor": {}}"#, 115, "$listCatalog"),
+        (r#"{"aggregate": 1, "pipeline": [{"$querySettings": {}}], "cursor": {}}"#, 115, "$querySettings"),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$changeStream": {"showExpandedEvents": true}}], "cursor": {}}"#,
+            115,
+            "showExpandedEvents",
+        ),
     ] {
         let (code, words) = client.fails("db", json(command)).await;
         assert_eq!(code, expected, "{command}: {words}");

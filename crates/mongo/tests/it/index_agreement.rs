@@ -1,16 +1,17 @@
-//! Random filters over random documents, with every kind of index and without: reads, updates and deletes find the same
-//! documents whether a plan uses an index or scans everything (`{$natural: 1}`).
+//! Random queries over random documents, with every kind of index and without: reads, updates and deletes find the same
+//! documents whether a plan uses an index or scans everything (`{$natural: 1}`), under collations too, in the same order
+//! where one is asked for; and searches for words find what the words say.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
 
-use bson::{Document, Value};
+use bson::{Document, Value, to_extended_json};
 use fastrand::Rng;
 use tokio::net::TcpStream;
 
-use crate::client::{Client, Server, inner, json};
+use crate::client::{Client, Server, inner, json, text, whole};
+use crate::random_documents::{document, geometry, place, rings};
 
-/// Key, options. The wildcard index excludes fields that the others cannot index.
+/// Key, options.
 const INDEXES: &[(&str, &str)] = &[
     (r#"{"g": "2dsphere"}"#, ""),
     (r#"{"g": "2dsphere", "k": 1}"#, ""),
@@ -22,117 +23,102 @@ const INDEXES: &[(&str, &str)] = &[
     (r#"{"k": 1}"#, r#", "sparse": true"#),
     (r#"{"s": 1}"#, r#", "partialFilterExpression": {"k": {"$gt": 1}}"#),
     (r#"{"s": 1}"#, r#", "collation": {"locale": "en", "strength": 2}"#),
+    (r#"{"s": -1}"#, r#", "collation": {"locale": "en", "strength": 1}, "sparse": true"#),
+    (r#"{"k": 1, "s": -1}"#, r#", "collation": {"locale": "en", "strength": 2}"#),
     (r#"{"s": "hashed"}"#, ""),
+    (r#"{"s": "hashed"}"#, r#", "collation": {"locale": "en", "strength": 2}"#),
     (r#"{"l": 1}"#, ""),
     (r#"{"l": -1, "k": 1}"#, ""),
     (r#"{"a.b.x": 1, "a.b.y": 1}"#, ""),
     (r#"{"a.c": 1, "a.b.x": -1}"#, ""),
     (r#"{"a.b.x": 1}"#, ""),
     (r#"{"$**": 1}"#, ""),
-    (r#"{"t": "text", "k": 1}"#, ""),
+    (
+        r#"{"$**": 1}"#,
+        r#", "collation": {"locale": "en", "strength": 2}, "wildcardProjection": {"s": 1, "k": 1}"#,
+    ),
+    (r#"{"t": "text", "k": 1}"#, r#", "default_language": "none""#),
+    (r#"{"k": 1, "t": "text"}"#, r#", "default_language": "none""#),
 ];
 
-fn place(random: &mut Rng) -> (i32, i32) {
-    // Few points, so that vertices, edges and borders meet; some beside the 180th meridian and near a pole.
-    match random.u8(..10) {
-        0 => (if random.bool() { 179 } else { -179 }, random.i32(-3..4)),
-        1 => (random.i32(-180..180), random.i32(80..88)),
-        _ => (random.i32(0..12), random.i32(0..12)),
+/// What the comparison of strings disregards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folding {
+    Nothing,
+    Case,
+    CaseAndDiacritics,
+}
+
+impl Folding {
+    fn of(self, text: &str) -> String {
+        match self {
+            Folding::Nothing => text.to_owned(),
+            Folding::Case => text.to_lowercase(),
+            Folding::CaseAndDiacritics => text.to_lowercase().replace('é', "e").replace('ü', "u"),
+        }
     }
 }
 
-fn pair((longitude, latitude): (i32, i32)) -> String {
-    format!("[{longitude}, {latitude}]")
+const COLLATIONS: [(&str, Folding); 3] = [
+    (r#"{"locale": "en", "strength": 2}"#, Folding::Case),
+    (r#"{"locale": "en", "strength": 1}"#, Folding::CaseAndDiacritics),
+    (r#"{"locale": "simple"}"#, Folding::Nothing),
+];
+
+const SORTS: [&str; 12] = [
+    r#"{"_id": -1}"#,
+    r#"{"k": 1}"#,
+    r#"{"k": -1}"#,
+    r#"{"k": -1, "s": 1}"#,
+    r#"{"k": 1, "s": -1}"#,
+    r#"{"s": 1}"#,
+    r#"{"s": -1, "_id": 1}"#,
+    r#"{"l": 1}"#,
+    r#"{"l": -1, "k": 1}"#,
+    r#"{"l": 1, "k": -1}"#,
+    r#"{"a.b.x": 1, "a.b.y": 1}"#,
+    r#"{"a.c": -1, "a.b.x": 1}"#,
+];
+
+/// What is searched for, and whether it is found in a text that has been folded.
+const SEARCHES: [(&str, fn(&str) -> bool); 5] = [
+    ("red", |text| has(text, "red")),
+    ("BLUE grun", |text| has(text, "blue") || has(text, "grun")),
+    (r#"\"red blue\""#, |text| text.contains("red blue")),
+    ("red -blue", |text| has(text, "red") && !has(text, "blue")),
+    ("nothing", |_| false),
+];
+
+fn has(text: &str, word: &str) -> bool {
+    text.split(' ').any(|each| each == word)
 }
 
-fn line(random: &mut Rng) -> String {
-    let from = place(random);
-    let to = (from.0.clamp(-170, 170) + random.i32(1..6), (from.1 + random.i32(-3..4)).clamp(-88, 88));
-    format!("[{}, {}]", pair((from.0.clamp(-170, 170), from.1)), pair(to))
+/// A filter, and how it compares strings.
+struct Query {
+    /// The filter without its search.
+    rest: String,
+    search: Option<(&'static str, fn(&str) -> bool)>,
+    collation: Option<(&'static str, Folding)>,
 }
 
-/// A rectangle or a triangle, now and then with a hole.
-fn rings(random: &mut Rng) -> String {
-    let (west, south) = place(random);
-    let west = west.clamp(-170, 165);
-    let (east, north) = (west + random.i32(2..9), (south + random.i32(2..9)).min(89));
-    let mut corners = vec![(west, south), (east, south), (east, north), (west, north)];
-    if random.bool() {
-        corners.remove(random.usize(..4));
+impl Query {
+    fn filter(&self) -> String {
+        match self.search {
+            None => self.rest.clone(),
+            Some((words, _)) => {
+                format!(r#"{{"$text": {{"$search": "{words}"}}, "$and": [{}]}}"#, self.rest)
+            }
+        }
     }
-    corners.push(corners[0]);
-    let ring = |corners: &[(i32, i32)]| {
-        let corners: Vec<String> = corners.iter().map(|corner| pair(*corner)).collect();
-        format!("[{}]", corners.join(", "))
-    };
-    format!("[{}]", ring(&corners))
-}
 
-fn geometry(random: &mut Rng) -> String {
-    let several = |random: &mut Rng, one: fn(&mut Rng) -> String| {
-        let all: Vec<String> = (0..random.usize(1..4)).map(|_| one(random)).collect();
-        format!("[{}]", all.join(", "))
-    };
-    let (kind, coordinates) = match random.u8(..7) {
-        0 => ("Point", pair(place(random))),
-        1 => ("LineString", line(random)),
-        2 | 3 => ("Polygon", rings(random)),
-        4 => ("MultiPoint", several(random, |random| pair(place(random)))),
-        5 => ("MultiLineString", several(random, line)),
-        _ => ("MultiPolygon", several(random, rings)),
-    };
-    format!(r#"{{"type": "{kind}", "coordinates": {coordinates}}}"#)
-}
+    /// Returns the option of a command that names the collation.
+    fn collation(&self) -> String {
+        self.collation.map_or_else(String::new, |(collation, _)| format!(r#", "collation": {collation}"#))
+    }
 
-fn stored_geometry(random: &mut Rng) -> String {
-    match random.u8(..8) {
-        0 => pair(place(random)),
-        1 => format!(
-            r#"{{"type": "GeometryCollection", "geometries": [{}, {}]}}"#,
-            geometry(random),
-            geometry(random)
-        ),
-        _ => geometry(random),
+    fn folding(&self) -> Folding {
+        self.collation.map_or(Folding::Nothing, |(_, folding)| folding)
     }
-}
-
-fn document(id: usize, random: &mut Rng) -> String {
-    let mut text = format!(r#"{{"_id": {id}, "n": 0"#);
-    let mut field = |name: &str, value: String| write!(text, r#", "{name}": {value}"#).unwrap();
-    if random.u8(..8) > 0 {
-        field("g", stored_geometry(random));
-    }
-    if random.u8(..6) > 0 {
-        field("k", random.i32(0..5).to_string());
-    }
-    let word = |random: &mut Rng| format!("\"{}\"", random.choice(["a", "A", "b", "ab", "é"]).unwrap());
-    if random.bool() {
-        field("s", word(random));
-        field("t", word(random));
-    }
-    let number = |random: &mut Rng| random.i32(0..4).to_string();
-    let list = |random: &mut Rng, one: &mut dyn FnMut(&mut Rng) -> String| {
-        let all: Vec<String> = (0..random.usize(..4)).map(|_| one(random)).collect();
-        format!("[{}]", all.join(", "))
-    };
-    match random.u8(..3) {
-        0 => field("l", list(random, &mut |random| number(random))),
-        1 => field("l", number(random)),
-        _ => {}
-    }
-    let mut leaf = |random: &mut Rng| match random.u8(..3) {
-        0 => format!(r#"{{"x": {}}}"#, number(random)),
-        1 => format!(r#"{{"y": {}}}"#, number(random)),
-        _ => format!(r#"{{"x": {}, "y": {}}}"#, number(random), number(random)),
-    };
-    let mut item = |random: &mut Rng| {
-        let b = if random.bool() { list(random, &mut leaf) } else { leaf(random) };
-        format!(r#"{{"b": {b}, "c": {}}}"#, number(random))
-    };
-    let a = if random.bool() { list(random, &mut item) } else { item(random) };
-    field("a", a);
-    text.push('}');
-    text
 }
 
 fn geo_condition(random: &mut Rng) -> String {
@@ -157,61 +143,153 @@ fn geo_condition(random: &mut Rng) -> String {
 
 fn condition(random: &mut Rng) -> String {
     let (one, other) = (random.i32(0..4), random.i32(0..4));
-    match random.u8(..13) {
-        0..=4 => format!(r#""g": {}"#, geo_condition(random)),
+    let mut word = || random.choice(["a", "A", "b", "é", "E"]).unwrap();
+    let words = (word(), word());
+    match random.u8(..20) {
+        0..=3 => format!(r#""g": {}"#, geo_condition(random)),
+        4 => format!(r#""k": {{"$gte": 2}}, "g": {}"#, geo_condition(random)),
         5 => format!(r#""k": {one}"#),
         6 => format!(r#""k": {{"$gte": {one}}}"#),
-        7 => format!(r#""s": "{}""#, random.choice(["a", "A", "b"]).unwrap()),
-        8 => format!(r#""l": {{"$gte": {one}, "$lte": {other}}}"#),
-        9 => format!(r#""a": {{"$elemMatch": {{"b.x": {one}, "b.y": {other}}}}}"#),
-        10 => format!(r#""a.b": {{"$elemMatch": {{"x": {one}, "y": {other}}}}}"#),
-        11 => format!(r#""a": {{"$elemMatch": {{"c": {one}, "b": {{"$elemMatch": {{"x": {other}}}}}}}}}"#),
+        7 => format!(r#""s": "{}""#, words.0),
+        8 => format!(r#""s": {{"$gt": "{}"}}"#, words.0),
+        9 => format!(r#""s": {{"$gte": "{}", "$lt": "{}"}}"#, words.0, words.1),
+        10 => format!(r#""s": {{"$in": ["{}", "{}", null]}}"#, words.0, words.1),
+        11 => format!(r#""s": {{"$regex": "^{}"}}"#, words.0),
+        12 => format!(r#""s": {{"$ne": "{}"}}"#, words.0),
+        13 => format!(r#""s": "{}", "k": {{"$gt": {}}}"#, words.0, one.max(1)),
+        14 => format!(r#""k": {one}, "s": {{"$lte": "{}"}}"#, words.0),
+        15 => format!(r#""l": {{"$gte": {one}, "$lte": {other}}}"#),
+        16 => format!(r#""a": {{"$elemMatch": {{"b.x": {one}, "b.y": {other}}}}}"#),
+        17 => format!(r#""a.b": {{"$elemMatch": {{"x": {one}, "y": {other}}}}}"#),
+        18 => format!(r#""a": {{"$elemMatch": {{"c": {one}, "b": {{"$elemMatch": {{"x": {other}}}}}}}}}"#),
         _ => format!(r#""a.b.x": {one}, "a.b.y": {{"$ne": {other}}}"#),
     }
 }
 
 fn filter(random: &mut Rng) -> String {
-    match random.u8(..5) {
-        0 => format!(r#"{{"$or": [{{{}}}, {{{}}}]}}"#, condition(random), condition(random)),
-        1 => format!(r#"{{"$and": [{{{}}}, {{{}}}]}}"#, condition(random), condition(random)),
+    match random.u8(..6) {
+        0 => "{}".to_owned(),
+        1 => format!(r#"{{"$or": [{{{}}}, {{{}}}]}}"#, condition(random), condition(random)),
+        2 => format!(r#"{{"$and": [{{{}}}, {{{}}}]}}"#, condition(random), condition(random)),
         _ => format!("{{{}}}", condition(random)),
     }
 }
 
-async fn ids(client: &mut Client<TcpStream>, filter: &str, options: &str) -> BTreeSet<i32> {
-    let command = format!(
-        r#"{{"find": "c", "filter": {filter}, "projection": {{"_id": 1}}, "batchSize": 1000{options}}}"#
-    );
-    let reply = client.done("db", json(&command)).await;
-    let found = inner(&reply, "cursor.firstBatch").as_array().unwrap();
-    let id = |row: &Value| match row.as_document().and_then(|row| row.get("_id")) {
-        Some(Value::Int32(id)) => *id,
-        other => panic!("no _id but {other:?}"),
-    };
-    let all: Vec<i32> = found.iter().map(id).collect();
-    let once: BTreeSet<i32> = all.iter().copied().collect();
-    assert_eq!(all.len(), once.len(), "each once: {filter}");
-    once
+/// A query that the indexes permit: a search needs a text index, and one that begins with `k` needs its value.
+fn query(random: &mut Rng, made: &Made) -> Query {
+    let collation = if random.bool() { random.choice(COLLATIONS) } else { None };
+    let rest = filter(random);
+    // Text indexes compare without a collation.
+    let text = made.text.filter(|_| random.u8(..4) == 0);
+    let search = text.and_then(|_| random.choice(SEARCHES));
+    match text {
+        Some(Text::BehindK) => {
+            let rest = format!(r#"{{"k": {}, "$and": [{rest}]}}"#, random.i32(0..4));
+            Query { rest, search, collation: None }
+        }
+        Some(Text::First) => Query { rest, search, collation: None },
+        None => Query { rest, search, collation },
+    }
 }
 
 const NATURAL: &str = r#", "hint": {"$natural": 1}"#;
 
+/// Returns the rows that a find shows.
+async fn rows(client: &mut Client<TcpStream>, filter: &str, options: &str) -> Vec<Document> {
+    let command = format!(r#"{{"find": "c", "filter": {filter}, "batchSize": 1000{options}}}"#);
+    let reply = client.done("db", json(&command)).await;
+    let found = inner(&reply, "cursor.firstBatch").as_array().unwrap();
+    let rows: Vec<_> = found.iter().map(|row| row.as_document().unwrap().clone()).collect();
+    let once: BTreeSet<i64> = rows.iter().map(id).collect();
+    assert_eq!(rows.len(), once.len(), "each once: {command}");
+    rows
+}
+
+fn id(row: &Document) -> i64 {
+    whole(inner(row, "_id"))
+}
+
+async fn ids(client: &mut Client<TcpStream>, filter: &str, options: &str) -> BTreeSet<i64> {
+    rows(client, filter, options).await.iter().map(id).collect()
+}
+
+/// Returns what a query must find: what a scan of everything finds, and of that what the search is found in.
+async fn expected(client: &mut Client<TcpStream>, query: &Query) -> BTreeSet<i64> {
+    let natural = format!("{NATURAL}{}", query.collation());
+    let rows = rows(client, &query.rest, &natural).await;
+    let is_found = |row: &&Document| {
+        let said = row.get("t").and_then(Value::as_str).unwrap_or_default();
+        query.search.is_none_or(|(_, is_found)| is_found(&Folding::CaseAndDiacritics.of(said)))
+    };
+    rows.iter().filter(is_found).map(id).collect()
+}
+
+/// Compares the order of what a query finds, a part of it, with that of a scan. Of documents that are equal in the order any
+/// may come first.
+async fn compare_order(client: &mut Client<TcpStream>, random: &mut Rng, query: &Query, all: &BTreeSet<i64>) {
+    let sort = random.choice(SORTS).unwrap();
+    let mut options =
+        format!(r#", "sort": {sort}, "projection": {{"key": {{"$meta": "sortKey"}}}}{}"#, query.collation());
+    let skip = random.usize(..4);
+    let limit = random.choice([0, 1, 5, 20]).unwrap();
+    if random.bool() {
+        options += &format!(r#", "skip": {skip}, "limit": {limit}"#);
+    }
+    let keys = |rows: &[Document]| -> Vec<String> {
+        rows.iter().map(|row| query.folding().of(&to_extended_json(inner(row, "key").view(), true))).collect()
+    };
+    let found = rows(client, &query.filter(), &options).await;
+    assert!(found.iter().map(id).all(|id| all.contains(&id)), "{} {options}", query.filter());
+    if query.search.is_none() {
+        let expected = rows(client, &query.rest, &format!("{options}{NATURAL}")).await;
+        assert_eq!(keys(&found), keys(&expected), "{} {options}", query.rest);
+    } else {
+        // All of them in order tell which part it is.
+        let ids: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let those = format!(r#"{{"_id": {{"$in": [{}]}}}}"#, ids.join(", "));
+        let expected = rows(client, &those, &format!("{options}{NATURAL}")).await;
+        assert_eq!(keys(&found), keys(&expected), "{} {options}", query.filter());
+    }
+}
+
+/// What a search needs.
+#[derive(Debug, Clone, Copy)]
+enum Text {
+    First,
+    /// The value of `k`.
+    BehindK,
+}
+
+/// The indexes of a collection.
+#[derive(Debug, Default)]
+struct Made {
+    indexes: Vec<String>,
+    text: Option<Text>,
+}
+
 /// A collection with documents and some of the indexes.
-async fn fill(client: &mut Client<TcpStream>, random: &mut Rng) -> Vec<String> {
+async fn fill(client: &mut Client<TcpStream>, random: &mut Rng) -> Made {
     client.on("db", json(r#"{"drop": "c"}"#)).await;
     client.done("db", json(r#"{"create": "c"}"#)).await;
-    let mut made = Vec::new();
-    for (number, (key, options)) in INDEXES.iter().enumerate() {
+    let mut made = Made::default();
+    let mut order: Vec<usize> = (0..INDEXES.len()).collect();
+    random.shuffle(&mut order);
+    for number in order {
         if random.u8(..3) > 0 {
             continue;
         }
-        let index = format!(r#"{{"key": {key}, "name": "i{number}"{options}}}"#);
+        let (key, options) = INDEXES[number];
+        let index = format!(r#"{{"key": {key}, "name": "{number}"{options}}}"#);
         // Some cannot exist beside each other.
         let reply =
             client.on("db", json(&format!(r#"{{"createIndexes": "c", "indexes": [{index}]}}"#))).await;
-        if reply.get("ok") == Some(&Value::Double(1.0)) {
-            made.push(index);
+        if reply.get("ok") != Some(&Value::Double(1.0)) {
+            continue;
         }
+        if key.contains(r#""text""#) {
+            made.text = Some(if key.starts_with(r#"{"k""#) { Text::BehindK } else { Text::First });
+        }
+        made.indexes.push(index);
     }
     let documents: Vec<String> = (0..60).map(|id| document(id, random)).collect();
     // A document that one of the indexes cannot take is refused and left out.
@@ -220,10 +298,13 @@ async fn fill(client: &mut Client<TcpStream>, random: &mut Rng) -> Vec<String> {
     made
 }
 
-fn number(reply: &Document, name: &str) -> usize {
-    match reply.get(name) {
-        Some(Value::Int32(number)) => *number as usize,
-        other => panic!("no '{name}' but {other:?}"),
+/// Adds how often each index was used.
+async fn add_uses(client: &mut Client<TcpStream>, uses: &mut BTreeMap<String, i64>) {
+    let command = r#"{"aggregate": "c", "pipeline": [{"$indexStats": {}}], "cursor": {}}"#;
+    let reply = client.done("db", json(command)).await;
+    for row in inner(&reply, "cursor.firstBatch").as_array().unwrap() {
+        let row = row.as_document().unwrap();
+        *uses.entry(text(row, "name").to_owned()).or_default() += whole(inner(row, "accesses.ops"));
     }
 }
 
@@ -239,30 +320,41 @@ async fn filters_find_the_same_with_and_without_indexes() {
     let mut random = seeded();
     let server = Server::start().await;
     let mut client = server.connect().await;
-    let mut matched = 0;
-    for _ in 0..25 {
-        let indexes = fill(&mut client, &mut random).await;
+    let (mut matched, mut searched, mut uses) = (0, 0, BTreeMap::new());
+    for _ in 0..30 {
+        let made = fill(&mut client, &mut random).await;
+        println!("{:#?}", made.indexes);
         for _ in 0..40 {
-            let filter = filter(&mut random);
-            let expected = ids(&mut client, &filter, NATURAL).await;
-            matched += usize::from(!expected.is_empty());
-            assert_eq!(ids(&mut client, &filter, "").await, expected, "{filter} {indexes:#?}");
+            let query = query(&mut random, &made);
+            let (filter, collation) = (query.filter(), query.collation());
+            let all = expected(&mut client, &query).await;
+            matched += usize::from(!all.is_empty());
+            searched += usize::from(!all.is_empty() && query.search.is_some());
+            assert_eq!(ids(&mut client, &filter, &collation).await, all, "{filter}{collation} {made:#?}");
+            compare_order(&mut client, &mut random, &query, &all).await;
             if random.u8(..4) == 0 {
                 let update = format!(
-                    r#"{{"update": "c", "updates": [{{"q": {filter}, "u": {{"$inc": {{"n": 1}}}}, "multi": true}}]}}"#
+                    r#"{{"update": "c", "updates": [{{"q": {filter}, "u": {{"$inc": {{"n": 1}}}}, "multi": true{collation}}}]}}"#
                 );
                 let reply = client.done("db", json(&update)).await;
-                assert_eq!(number(&reply, "n"), expected.len(), "{filter} {indexes:#?}");
+                assert_eq!(whole(inner(&reply, "n")), all.len() as i64, "{filter}{collation} {made:#?}");
             }
         }
-        let filter = filter(&mut random);
-        let expected = ids(&mut client, &filter, NATURAL).await;
-        let delete = format!(r#"{{"delete": "c", "deletes": [{{"q": {filter}, "limit": 0}}]}}"#);
+        let query = query(&mut random, &made);
+        let (filter, collation) = (query.filter(), query.collation());
+        let all = expected(&mut client, &query).await;
+        let delete = format!(r#"{{"delete": "c", "deletes": [{{"q": {filter}, "limit": 0{collation}}}]}}"#);
         let reply = client.done("db", json(&delete)).await;
-        assert_eq!(number(&reply, "n"), expected.len(), "{filter} {indexes:#?}");
-        assert_eq!(ids(&mut client, &filter, NATURAL).await, BTreeSet::new());
+        assert_eq!(whole(inner(&reply, "n")), all.len() as i64, "{filter}{collation} {made:#?}");
+        assert_eq!(expected(&mut client, &query).await, BTreeSet::new());
+        add_uses(&mut client, &mut uses).await;
     }
-    assert!(matched > 300, "only {matched} of 1000 filters matched anything");
+    assert!(matched > 400, "only {matched} of 1200 filters matched anything");
+    assert!(searched > 20, "only {searched} searches found anything");
+    for (number, index) in INDEXES.iter().enumerate() {
+        let used = uses.get(&number.to_string()).copied().unwrap_or_default();
+        assert!(used > 0, "the index {index:?} was never used");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,6 +26,7 @@ mod limits;
 mod meta;
 mod output;
 mod overload;
+mod random_documents;
 mod refusals;
 mod roles;
 mod scram;

@@ -233,6 +233,44 @@ async fn a_strict_client_gets_no_unstable_fields() {
     ] {
         assert_eq!(client.fails("db", strict(command)).await.0, 323, "{command}");
     }
+    let aggregate = |stages: &str| format!(r#"{{"aggregate": "c", "pipeline": [{stages}], "cursor": {{}}}}"#);
+    for other in [
+        r#"{"$currentOp": {}}"#,
+        r#"{"$indexStats": {}}"#,
+        r#"{"$listCatalog": {}}"#,
+        r#"{"$listLocalSessions": {}}"#,
+        r#"{"$listSampledQueries": {}}"#,
+        r#"{"$listSearchIndexes": {}}"#,
+        r#"{"$listSessions": {}}"#,
+        r#"{"$planCacheStats": {}}"#,
+        r#"{"$querySettings": {}}"#,
+        r#"{"$queryStats": {}}"#,
+        r#"{"$search": {}}"#,
+        r#"{"$searchMeta": {}}"#,
+        r#"{"$shardedDataDistribution": {}}"#,
+        r#"{"$vectorSearch": {}}"#,
+        r#"{"$collStats": {"latencyStats": {}}}"#,
+        r#"{"$collStats": {"count": {}, "storageStats": {}}}"#,
+    ] {
+        let union =
+            format!(r#"{{"$unionWith": {{"coll": "c", "pipeline": [{{"$match": {{}}}}, {other}]}}}}"#);
+        for stages in [
+            other.to_owned(),
+            union.clone(),
+            format!(r#"{{"$lookup": {{"from": "c", "pipeline": [{other}], "as": "d"}}}}"#),
+            format!(r#"{{"$facet": {{"one": [], "two": [{other}]}}}}"#),
+            format!(
+                r#"{{"$match": {{}}}}, {{"$lookup": {{"from": "c", "pipeline": [{union}], "as": "d"}}}}"#
+            ),
+        ] {
+            let (code, words) = client.fails("db", strict(&aggregate(&stages))).await;
+            assert_eq!(code, 323, "{stages}: {words}");
+        }
+    }
+    let view = r#"{"create": "v", "viewOn": "c", "pipeline": [{"$facet": {"f": [{"$indexStats": {}}]}}]}"#;
+    assert_eq!(client.fails("db", strict(view)).await.0, 323);
+    let counted = r#"{"$unionWith": {"coll": "c", "pipeline": [{"$collStats": {"count": {}}}]}}, {"$facet": {"f": [{"$limit": 1}]}}"#;
+    client.done("db", strict(&aggregate(counted))).await;
     let modify = r#"{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"a": 5}}, "fields": {"a": 1}, "hint": "_id_"}"#;
     client.done("db", strict(modify)).await;
     client.done("db", strict(r#"{"find": "c", "limit": 1, "hint": "_id_"}"#)).await;

@@ -4,6 +4,7 @@ use bson::DocumentRef;
 
 use crate::error::{Code, Error, Result};
 use crate::pipeline::settings::PipelineContext;
+use crate::pipeline::stage::is_refused;
 
 /// The kind of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +107,8 @@ fn within(name: &str, place: PipelineKind) -> Result<()> {
 /// Whether a pipeline that begins so may run with or without a collection.
 fn collection(first: Option<&str>, around: &PipelineContext) -> Result<()> {
     let alone = matches!(first, Some("$documents" | "$currentOp" | "$listLocalSessions"));
-    let either = first == Some("$changeStream");
+    // A stage that is not here is refused as that.
+    let either = first == Some("$changeStream") || first.is_some_and(is_refused);
     match (&around.settings.collection, first) {
         (Some(_), Some(name)) if alone => {
             let message = format!("{name} must be run with {{aggregate: 1}}");

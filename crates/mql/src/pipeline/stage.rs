@@ -114,6 +114,11 @@ const REFUSED: &[&str] = &[
     "$vectorSearch",
 ];
 
+/// Returns `true` if MongoDB has this stage and this server does not.
+pub(crate) fn is_refused(name: &str) -> bool {
+    REFUSED.contains(&name)
+}
+
 /// Parses the stages of a pipeline of some kind.
 pub(crate) fn parse_stages(
     stages: &[DocumentRef<'_>],
@@ -175,7 +180,7 @@ pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &PipelineContext) -> R
             return Ok(vec![group, sort_by("_id", 1, around)?]);
         }
         "$fill" => return fill::parse(argument, around),
-        name if REFUSED.contains(&name) => {
+        name if is_refused(name) => {
             let need =
                 if name.contains("earch") { ": it needs the search service of MongoDB Atlas" } else { "" };
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported{need}")));

@@ -170,7 +170,7 @@ fn compile(
         .map_err(|letter| Error::location(51108, format!("invalid flag in regex options: {letter}")))?;
     let mut refusal = None;
     let mut pay = |steps| spend(steps).map_err(|error| refusal = Some(error)).is_ok();
-    let translated = translate(pattern, switches.extended);
+    let translated = translate(pattern, switches.extended).map_err(|reason| invalid(&reason))?;
     let compiled = patterns::Pattern::compile(&translated, pattern.len(), switches, LIMITS, &mut pay);
     compiled.map_err(|unusable| match (refusal, unusable) {
         (Some(refusal), _) => refusal,

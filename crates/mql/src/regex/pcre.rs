@@ -1,7 +1,8 @@
 //! Rewrites the parts of patterns that PCRE spells differently from the engine that runs here, before they are compiled.
 //!
 //! Without `(*UCP)`, PCRE's `\d`, `\w` and `\s` mean ASCII; a brace that counts nothing is a literal, and so is an opening
-//! bracket within a class; any punctuation may be escaped; `\Q...\E` quotes. Everything else is unchanged.
+//! bracket within a class; any punctuation may be escaped; `\Q...\E` quotes. Everything else is unchanged. Of PCRE's verbs,
+//! only `(*UCP)`, `(*UTF)` and `(*UTF8)` at the start are known; the others are refused by name.
 
 use std::fmt::Write;
 
@@ -10,8 +11,12 @@ const DIGIT: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = r" \t\n\x0B\f\r";
 
-/// Rewrites a pattern. Errors in it stay.
-pub(super) fn translate(pattern: &str, extended: bool) -> String {
+/// Rewrites a pattern. Other errors in it stay.
+///
+/// # Errors
+///
+/// Why a pattern with a verb such as `(*LF)` is refused.
+pub(super) fn translate(pattern: &str, extended: bool) -> Result<String, String> {
     let mut rest = pattern;
     let mut unicode = false;
     while let Some(verb) = ["(*UCP)", "(*UTF8)", "(*UTF)"].into_iter().find(|verb| rest.starts_with(verb)) {
@@ -51,6 +56,7 @@ pub(super) fn translate(pattern: &str, extended: bool) -> String {
                 out.push(letter);
             }
             '{' if !class && !is_count(after) => out.push_str("\\{"),
+            '(' if !class && is_verb(after) => return Err(refusal(after)),
             '#' if extended && !class => {
                 comment = true;
                 out.push('#');
@@ -58,7 +64,21 @@ pub(super) fn translate(pattern: &str, extended: bool) -> String {
             _ => out.push(letter),
         }
     }
-    out
+    Ok(out)
+}
+
+/// Returns `true` if the text after an opening bracket makes a verb: `(*SKIP)`, or `(*:name)`.
+fn is_verb(after: &str) -> bool {
+    let name = after.strip_prefix('*').and_then(|name| name.chars().next());
+    name.is_some_and(|letter| letter.is_ascii_alphabetic() || letter == ':')
+}
+
+/// Names the verb after an opening bracket, without what its argument is.
+fn refusal(after: &str) -> String {
+    let name = after.get(1..).unwrap_or_default();
+    let end =
+        name.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(name.len());
+    format!("the verb (*{}) is not supported", &name[..end])
 }
 
 /// Begins a class, in which a closing bracket that comes first is a literal; returns the rest.
@@ -153,8 +173,19 @@ mod tests {
             (r"\1\bé", r"\1\bé"),
             ("a\\", "a\\"),
         ] {
-            assert_eq!(translate(pattern, false), expected, "{pattern}");
+            assert_eq!(translate(pattern, false).as_deref(), Ok(expected), "{pattern}");
         }
-        assert_eq!(translate("a # [\nb", true), "a # [\nb");
+        assert_eq!(translate("a # [\nb", true).as_deref(), Ok("a # [\nb"));
+    }
+
+    #[test]
+    fn a_verb_is_refused_wherever_it_is_one() {
+        for pattern in ["(*LF)a", "(*UCP)(*LF)a", "a(*LF)", "(a|(*LF))", "(*LF=7)", "(*LF:name)", "(*LF"] {
+            let refused = translate(pattern, false);
+            assert_eq!(refused.unwrap_err(), "the verb (*LF) is not supported", "{pattern}");
+        }
+        for pattern in ["[(*LF)]", r"\(*LF\)", r"\Q(*LF)\E", "(*)", "a # (*LF)"] {
+            assert!(translate(pattern, true).is_ok(), "{pattern}");
+        }
     }
 }
