@@ -14,6 +14,7 @@ use bolide_bench::client::{Bson, Client, message, resident_kib_of};
 use direct::{Blocking, Call};
 use rntbd::OperationType;
 
+use crate::hostile_peers::unread_answers_to;
 use crate::item_client::account;
 use crate::overload_peers::{held_bytes, make_large_items, signed, wait_for};
 use crate::process::{Launch, Server};
@@ -39,8 +40,9 @@ struct Kind {
     begin: fn(&Server) -> Result<Box<dyn Any>>,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind { name: "pages over HTTP that are not read", peers: 80, begin: unread_page },
+    Kind { name: "pages over HTTP/2 that have no window", peers: 20, begin: unread_http2_pages },
     Kind { name: "bodies over HTTP without their end", peers: 60, begin: unfinished_body },
     Kind { name: "MongoDB messages without their end", peers: 4, begin: unfinished_message },
     Kind { name: "pages in direct mode that are not read", peers: 20, begin: unread_direct_pages },
@@ -88,6 +90,15 @@ fn unread_page(server: &Server) -> Result<Box<dyn Any>> {
     let mut stream = TcpStream::connect(&server.address)?;
     let request = format!("GET {ITEMS} HTTP/1.1\r\nhost: x\r\n{}{PARTITION_KEY}\r\n", signed("GET", ITEMS));
     stream.write_all(request.as_bytes())?;
+    Ok(Box::new(stream))
+}
+
+/// Asks for pages with a key and grants no window for them.
+fn unread_http2_pages(server: &Server) -> Result<Box<dyn Any>> {
+    let lines = [signed("GET", ITEMS), PARTITION_KEY.to_owned()].concat();
+    let headers: Vec<_> = lines.lines().filter_map(|line| line.split_once(": ")).collect();
+    let mut stream = TcpStream::connect(&server.address)?;
+    stream.write_all(&unread_answers_to(ITEMS, &headers, 4))?;
     Ok(Box::new(stream))
 }
 

@@ -10,16 +10,49 @@ use bolide_bench::processors::Ticks;
 use crate::item_client::{Act, DirectClient, ItemClient, ItemRequest};
 use crate::process::Server;
 
-/// The fewest requests for which the latency of one in a hundred is judged.
-const JUDGED_LEAST: u64 = 300;
+/// A kind of honest requests, whose latency is judged by itself: a log-in takes many times as long as a point read, and would
+/// hide what an attack does to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Point reads and small writes on connections that stay.
+    Brief,
+    /// Larger writes, queries, cursors and transactions on connections that stay.
+    Longer,
+    /// New connections with a read or a log-in.
+    Connection,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Brief, Kind::Longer, Kind::Connection];
+
+    /// Returns the name, and the percentile that is judged: there are few new connections.
+    pub fn judged(self) -> (&'static str, f64) {
+        match self {
+            Kind::Brief => ("point reads and small writes", 99.0),
+            Kind::Longer => ("other requests", 99.0),
+            Kind::Connection => ("new connections", 95.0),
+        }
+    }
+
+    /// Returns the fewest requests for which that is judged: three are slower.
+    fn judged_least(self) -> u64 {
+        match self {
+            Kind::Brief | Kind::Longer => 300,
+            Kind::Connection => 60,
+        }
+    }
+}
+
+/// New connections are made in every round that this divides.
+const CONNECTING_ROUNDS: u64 = 4;
 
 /// The figures of well-behaved clients.
 #[derive(Default)]
 pub struct ClientFigures {
     /// Latencies of the seconds in which other machines took no processors.
-    latency: Histogram,
+    latency: [Histogram; Kind::ALL.len()],
     /// Latencies of the current second.
-    second: Histogram,
+    second: [Histogram; Kind::ALL.len()],
     pub requests: u64,
     /// The refusals.
     pub refused: Vec<String>,
@@ -28,13 +61,14 @@ pub struct ClientFigures {
 }
 
 impl ClientFigures {
-    /// Returns the latency that one request in a hundred exceeds, in microseconds; none if there are too few.
-    pub fn p99_us(&self) -> Option<f64> {
-        (self.latency.count() >= JUDGED_LEAST).then(|| self.latency.percentile(99.0))
+    /// Returns the judged latency of requests of a kind in microseconds; none if there are too few.
+    pub fn latency_us(&self, kind: Kind) -> Option<f64> {
+        let latency = &self.latency[kind as usize];
+        (latency.count() >= kind.judged_least()).then(|| latency.percentile(kind.judged().1))
     }
 
-    fn note(&mut self, what: &str, began: Instant, outcome: Result<()>) {
-        self.second.add(began.elapsed());
+    fn note(&mut self, kind: Kind, what: &str, began: Instant, outcome: Result<()>) {
+        self.second[kind as usize].add(began.elapsed());
         self.requests += 1;
         if let Err(error) = outcome {
             self.refused.push(format!("{what}: {error:#}"));
@@ -58,7 +92,7 @@ pub fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigu
         if second.elapsed() >= Duration::from_secs(1) {
             let (now, seen) = (Ticks::read()?, std::mem::take(&mut honest.second));
             if !now.were_taken_since(ticks) {
-                honest.latency.merge(&seen);
+                honest.latency.iter_mut().zip(&seen).for_each(|(latency, seen)| latency.merge(seen));
             }
             (second, ticks) = (Instant::now(), now);
         }
@@ -67,7 +101,7 @@ pub fn work(server: &Server, length: impl Fn() -> Duration) -> Result<ClientFigu
         rest(&mut honest, &mut client, &id, &filler);
         mongo(&mut honest, &mut wire, round);
         in_direct_mode(&mut honest, &mut direct, &id);
-        if round % 10 == 0 {
+        if round.is_multiple_of(CONNECTING_ROUNDS) {
             by_new_connections(&mut honest, server, &mut login);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -85,17 +119,20 @@ fn by_new_connections(honest: &mut ClientFigures, server: &Server, login: &mut L
     match Client::connect(&server.address) {
         Ok(mut fresh) => {
             let read = fresh.read("c", "p", "small").and_then(|answer| answer.expect(200));
-            honest.note("a read by a new connection", now, read.map(drop));
+            honest.note(Kind::Connection, "a read by a new connection", now, read.map(drop));
             honest.is_ready &= fresh.plain("GET", "/ready", "", "").is_ok_and(|it| it.status == 200);
         }
-        Err(error) => honest.note("a new connection", now, Err(error)),
+        Err(error) => honest.note(Kind::Connection, "a new connection", now, Err(error)),
     }
+    // As a load balancer asks: by a connection of its own, without a key.
+    let probe = Client::connect(&server.address).and_then(|mut fresh| fresh.plain("GET", "/ready", "", ""));
+    honest.is_ready &= probe.is_ok_and(|it| it.status == 200);
     let now = Instant::now();
     let read = DirectClient::connect(server).and_then(|mut fresh| fresh.item(&small())?.expect(200));
-    honest.note("a read by a new connection in direct mode", now, read.map(drop));
+    honest.note(Kind::Connection, "a read by a new connection in direct mode", now, read.map(drop));
     let now = Instant::now();
     let logged_in = WireClient::connect(&server.mongo).and_then(|mut fresh| login.authenticate(&mut fresh));
-    honest.note("a log-in to the MongoDB API", now, logged_in);
+    honest.note(Kind::Connection, "a log-in to the MongoDB API", now, logged_in);
 }
 
 /// Returns the request for the item that always exists.
@@ -106,12 +143,12 @@ fn small() -> ItemRequest<'static> {
 fn in_direct_mode(honest: &mut ClientFigures, direct: &mut DirectClient, id: &str) {
     let now = Instant::now();
     let read = direct.item(&small()).and_then(|answer| answer.expect(200));
-    honest.note("a point read in direct mode", now, read.map(drop));
+    honest.note(Kind::Brief, "a point read in direct mode", now, read.map(drop));
     let now = Instant::now();
     let body = format!("{{\"id\":\"{id}\",\"pk\":\"p\"}}");
     let written =
         direct.item(&ItemRequest { act: Act::Upsert, id, body: &body, ..small() }).and_then(upserted);
-    honest.note("a small write in direct mode", now, written);
+    honest.note(Kind::Brief, "a small write in direct mode", now, written);
 }
 
 /// Fails unless an upsert was carried out.
@@ -123,16 +160,17 @@ fn upserted(answer: Answer) -> Result<()> {
 fn rest(honest: &mut ClientFigures, client: &mut Client, id: &str, filler: &str) {
     let now = Instant::now();
     let read = client.read("c", "p", "small").and_then(|answer| answer.expect(200));
-    honest.note("a point read", now, read.map(drop));
-    for (what, text) in [("a small write", ""), ("a write of 20 KB", filler)] {
+    honest.note(Kind::Brief, "a point read", now, read.map(drop));
+    for (kind, what, text) in [(Kind::Brief, "a small write", ""), (Kind::Longer, "a write of 20 KB", filler)]
+    {
         let now = Instant::now();
         let body = format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{text}\"}}");
         let written = client.upsert("c", "p", &body).and_then(upserted);
-        honest.note(what, now, written);
+        honest.note(kind, what, now, written);
     }
     let now = Instant::now();
     let found = query(client, KEY, "c", "SELECT VALUE c.id FROM c WHERE c.id = 'small'");
-    honest.note("a cheap query", now, found.map(drop));
+    honest.note(Kind::Longer, "a cheap query", now, found.map(drop));
 }
 
 fn mongo(honest: &mut ClientFigures, wire: &mut WireClient, round: u64) {
@@ -140,15 +178,15 @@ fn mongo(honest: &mut ClientFigures, wire: &mut WireClient, round: u64) {
     let document = Bson::new().int("round", round as i32).text("text", "small");
     let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);
     let inserted = wire.command("test", insert).map(drop);
-    honest.note("a MongoDB insert", now, inserted);
+    honest.note(Kind::Brief, "a MongoDB insert", now, inserted);
     let now = Instant::now();
     let find = Bson::new().text("find", "c").document("filter", Bson::new().int("_id", 1));
     let found = wire.command("test", find).map(drop);
-    honest.note("a MongoDB find", now, found);
+    honest.note(Kind::Brief, "a MongoDB find", now, found);
     let now = Instant::now();
-    honest.note("a MongoDB cursor", now, two_batches(wire));
+    honest.note(Kind::Longer, "a MongoDB cursor", now, two_batches(wire));
     let now = Instant::now();
-    honest.note("a MongoDB transaction", now, transaction(wire));
+    honest.note(Kind::Longer, "a MongoDB transaction", now, transaction(wire, round));
 }
 
 /// Reads two documents, one with each batch.
@@ -160,12 +198,12 @@ fn two_batches(wire: &mut WireClient) -> Result<()> {
     wire.command("test", Bson::new().long("getMore", id).text("collection", "c")).map(drop)
 }
 
-/// Inserts a document in a transaction of its own.
-fn transaction(wire: &mut WireClient) -> Result<()> {
+/// Inserts a document in a transaction of its own, in a session of its own.
+fn transaction(wire: &mut WireClient, round: u64) -> Result<()> {
     // Higher than all earlier ones, also those of other connections.
     let number = UNIX_EPOCH.elapsed()?.as_micros() as i64;
     let in_transaction = |command: Bson| {
-        let lsid = Bson::new().uuid("id", [0xab; 16]);
+        let lsid = Bson::new().uuid("id", (0xab << 64 | u128::from(round)).to_be_bytes());
         command.document("lsid", lsid).long("txnNumber", number).bool("autocommit", false)
     };
     let document = Bson::new().long("number", number).finish();

@@ -1,11 +1,22 @@
-//! The effect of peers without a key, and of a greedy user, on other users.
+//! The effect of peers without a key, and of a greedy user, on other users: how an attack is run and judged.
 //!
-//! Each attack of the table goes on while honest clients of both APIs and of direct mode work, with a connection that stays and with new ones. An
-//! attack fails the check if a point read, a small write or a cheap query is refused, if honest latency grows beyond
-//! [`SLOWER_MOST`], if a new connection is refused, or if memory grows beyond `request-memory` and [`CONSTANT_MIB`]. Latency leaves
-//! out the seconds in which other machines took the processors; where too few are left it is not judged, and the check says so.
-//! Attackers run only while a processor is idle: they stand for other machines, so their own work must not take the processors that
-//! the server and honest clients share.
+//! Each attack (`hostile_attacks.rs`, `hostile_direct.rs`) goes on while honest clients of both APIs and of direct mode work,
+//! with a connection that stays and with new ones. An attack fails the check if an honest request or a new connection is
+//! refused, if `/ready` does not succeed, asked also without a key on a connection of its own, if honest latency grows beyond
+//! [`SLOWER_MOST`], or if memory grows by more than [`CONSTANT_MIB`], and by what the attacker may hold beside:
+//!
+//! | attacker | MiB |
+//! |---|---|
+//! | peers without a key | 160 |
+//! | a key | 288: 160, and `request-memory` (128) |
+//! | a user of the MongoDB API | 416: 288, and `mongo-idle-memory` (128) |
+//!
+//! Latency is judged for each kind of honest requests by itself, against the same server before the attack. It leaves out the
+//! seconds in which other machines took the processors; where too few are left it is not judged, and the check says so.
+//! Attackers run only while a processor is idle: they stand for other machines, so their own work must not take the processors
+//! that the server and honest clients share.
+//!
+//! The environment variable `BOLIDE_ATTACKS` chooses attacks by a part of their names.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,11 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use bolide_bench::client::{Bson, Client, WireClient, resident_kib_of};
+use bolide_bench::client::{Client, resident_kib_of};
 
-use crate::honest::{ClientFigures, account, query, work};
-use crate::hostile_peers::{PeerGroup, Reading, announcement, preface, unread_answers};
-use crate::hostile_users::{add_users, guesses, idle_cursors, idle_transactions, many_cursors};
+use crate::honest::{ClientFigures, Kind, work};
+use crate::hostile_attacks::prepare;
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
@@ -29,9 +39,10 @@ const IDLE_MIB: u64 = 128;
 const CONSTANT_MIB: u64 = 160;
 /// How much of honest latency (p99) there may be during an attack, of that before.
 const SLOWER_MOST: f64 = 1.5;
-/// Below it latency is the scheduler's, on two processors that the server shares with all its clients: kernels that preempt at
-/// ticks do so every 4 ms, and a request wakes several threads.
-const FLOOR: Duration = Duration::from_millis(10);
+/// Below these latencies are the scheduler's, on two processors that the server shares with all its clients: kernels that
+/// preempt at ticks do so every 4 ms. A brief request may wait for one of them and a half; others wake more threads.
+const FLOOR_BRIEF: Duration = Duration::from_millis(6);
+const FLOOR_LONGER: Duration = Duration::from_millis(10);
 /// An attack is tried so often until honest latency can be judged and is small enough.
 const TRIES: usize = 3;
 /// An attack is there before the first honest request of it.
@@ -61,7 +72,11 @@ impl Attack {
         Attack { name, run, by, options: &[], sign }
     }
 
-    const fn with_options(self, options: &'static [&'static str]) -> Attack {
+    pub const fn named(self, name: &'static str) -> Attack {
+        Attack { name, ..self }
+    }
+
+    pub const fn with_options(self, options: &'static [&'static str]) -> Attack {
         Attack { options, ..self }
     }
 }
@@ -91,110 +106,6 @@ impl By {
     }
 }
 
-/// Answers that peers without a key leave unread, and their connections.
-const UNREAD: &str = "bolide_unauthenticated_bytes";
-pub const WITHOUT_A_KEY: &str = "bolide_unauthenticated_connections";
-const ENDED: &str = "bolide_mongo_idle_ended_total";
-
-const FILES_UNREAD: Attack = Attack::new(
-    "62 connections leave 256 answers of a static file unread",
-    By::Unauthenticated,
-    WITHOUT_A_KEY,
-    |server, over| crowd(62, unread_answers("/_explorer/style.css", 256)).keep(server, over),
-);
-
-const ATTACKS: &[Attack] = &[
-    FILES_UNREAD,
-    Attack { name: "the same without an explorer", ..FILES_UNREAD }.with_options(&["--explorer", "off"]),
-    Attack::new("62 connections leave 256 refusals unread", By::Unauthenticated, UNREAD, |server, over| {
-        crowd(62, unread_answers("/dbs/none/colls/none", 256)).keep(server, over)
-    }),
-    Attack::new(
-        "300 connections leave 256 pages unread that quote them",
-        By::Unauthenticated,
-        UNREAD,
-        |server, over| {
-            // The longest place to go back to that the form takes: behind the path, 1024 bytes, each of which it writes as six.
-            let path = format!("/_explorer/sign-in?next=/_explorer/{}", "%22".repeat(1000));
-            crowd(300, unread_answers(&path, 256)).keep(server, over)
-        },
-    ),
-    Attack::new(
-        "20 connections ask for 4096 redirects and read nothing",
-        By::Unauthenticated,
-        WITHOUT_A_KEY,
-        |server, over| {
-            // Three bytes for each are in the address that a redirect leads to: 9 MB, of which the kernel takes 4.
-            let path = format!("/_explorer/{}", "/".repeat(1000));
-            PeerGroup { reading: Reading::Nothing, ..crowd(20, unread_answers(&path, 4096)) }
-                .keep(server, over)
-        },
-    ),
-    Attack::new(
-        "1200 connections announce a MongoDB message of 1 MiB",
-        By::Unauthenticated,
-        WITHOUT_A_KEY,
-        |server, over| PeerGroup { to_mongo: true, ..crowd(1200, announcement(1 << 20)) }.keep(server, over),
-    ),
-    Attack::new(
-        "1200 connections send 15 KiB of a MongoDB message of 16",
-        By::Unauthenticated,
-        UNREAD,
-        |server, over| {
-            let says = [announcement(16 << 10), vec![0; 15 << 10]].concat();
-            PeerGroup { to_mongo: true, ..crowd(1200, says) }.keep(server, over)
-        },
-    ),
-    Attack::new(
-        "3100 connections of one address begin HTTP/2 where 3000 are allowed, and ask for nothing",
-        By::Unauthenticated,
-        WITHOUT_A_KEY,
-        |server, over| crowd(3100, preface()).keep(server, over),
-    )
-    .with_options(&["--max-connections", "3000"]),
-    Attack::new(
-        "12,010 connections of one address begin HTTP/2 and ask for nothing",
-        By::Unauthenticated,
-        WITHOUT_A_KEY,
-        |server, over| crowd(12_010, preface()).keep(server, over),
-    ),
-    Attack::new(
-        "12,010 connections of one address to the MongoDB API say nothing",
-        By::Unauthenticated,
-        WITHOUT_A_KEY,
-        |server, over| PeerGroup { to_mongo: true, ..crowd(12_010, Vec::new()) }.keep(server, over),
-    ),
-    Attack::new(
-        "50 connections guess passwords",
-        By::Unauthenticated,
-        "bolide_mongo_authentication_failures_total",
-        guesses,
-    ),
-    Attack::new(
-        "40 connections of a read-only key ask for long joins",
-        By::KeyHolder,
-        "bolide_load_shed_total",
-        joins,
-    ),
-    Attack::new(
-        "a user with the role read opens cursors and transactions until it gets no more",
-        By::User,
-        "bolide_mongo_transactions_open",
-        many_cursors,
-    ),
-    Attack::new("40 idle cursors with 100,000 groups each", By::IdleUser, ENDED, idle_cursors),
-    Attack::new("24 open transactions of 60 MiB each", By::IdleUser, ENDED, idle_transactions),
-];
-
-fn crowd(count: usize, says: Vec<u8>) -> PeerGroup {
-    PeerGroup { count, says, to_mongo: false, reading: Reading::All }
-}
-
-/// Runs it.
-pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
-    run_attacks(setting, place, ATTACKS)
-}
-
 /// Runs one attack after the other.
 pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Result<Outcome> {
     let length = Duration::from_secs(setting.rounds(4, 12, 60));
@@ -202,7 +113,8 @@ pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Resul
     let [room, idle] = [ROOM_MIB, IDLE_MIB].map(|mib| (mib << 20).to_string());
     let bounds = ["--request-memory", &room, "--mongo-idle-memory", &idle];
     let (mut told, mut failed, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
-    for attack in attacks {
+    let chosen = std::env::var("BOLIDE_ATTACKS").unwrap_or_default();
+    for attack in attacks.iter().filter(|attack| attack.name.contains(&chosen)) {
         // A client without a key is unauthenticated for the MongoDB API, too.
         let options = bounds.iter().chain(&["--mongo-auth"]).chain(attack.options);
         launch.options = options.map(|&word| word.to_owned()).collect();
@@ -241,6 +153,16 @@ enum Verdict {
     Failed(anyhow::Error),
 }
 
+impl Verdict {
+    /// Returns what holds after another try. One that could not be judged says nothing against an earlier one that was slow.
+    fn or_later(self, next: Verdict) -> Verdict {
+        match (&self, &next) {
+            (Verdict::Slow(_), Verdict::Unjudged(_)) => self,
+            _ => next,
+        }
+    }
+}
+
 /// Tries an attack until its latency can be judged and is small: a machine that is busy with something else makes it large by
 /// chance, an attack each time.
 fn attempts(launch: &Launch, attack: &Attack, length: Duration) -> Result<Verdict> {
@@ -252,7 +174,8 @@ fn attempts(launch: &Launch, attack: &Attack, length: Duration) -> Result<Verdic
         work(&server, || Duration::from_secs(1))?;
         let before = work(&server, || length)?;
         let memory = resident_kib_of(server.id())?.0 / 1024;
-        verdict = judge(&server, attack, &before, memory, length).unwrap_or_else(Verdict::Failed);
+        let next = judge(&server, attack, &before, memory, length).unwrap_or_else(Verdict::Failed);
+        verdict = verdict.or_later(next);
         server.kill()?;
         std::fs::remove_dir_all(&launch.data).context("cannot remove the data")?;
         if matches!(verdict, Verdict::Held(_) | Verdict::Failed(_)) {
@@ -295,24 +218,36 @@ fn judge(
     ensure!(made > 0, "no connection was made, which is no attack");
     let grown = peak_mib.saturating_sub(memory_mib);
     let figures = format!(
-        "{} honest requests, {} refused; p99 {} before and {} during; {made} attempts; {grown} MiB more",
+        "{} honest requests, {} refused; {}; {made} attempts; {grown} MiB more",
         during.requests,
         during.refused.len(),
-        shown(before.p99_us()),
-        shown(during.p99_us()),
+        Kind::ALL.map(|kind| latencies(kind, before, &during)).join(", "),
     );
     ensure!(during.refused.is_empty(), "{figures}: {:?}", during.refused.first());
     ensure!(during.is_ready, "{figures}: /ready did not say that honest work goes on");
     let most = attack.by.most_mib();
     ensure!(grown <= most, "{figures}: memory grew by {grown} MiB, {most} MiB would do");
-    let (Some(before_us), Some(p99)) = (before.p99_us(), during.p99_us()) else {
-        return Ok(Verdict::Unjudged(figures));
-    };
-    let limit = (before_us * SLOWER_MOST).max(FLOOR.as_micros() as f64);
-    if p99 > limit {
-        return Ok(Verdict::Slow(anyhow!("{figures}: {:.1} ms would do", limit / 1e3)));
+    let mut is_judged = true;
+    for kind in Kind::ALL {
+        let (Some(before_us), Some(during_us)) = (before.latency_us(kind), during.latency_us(kind)) else {
+            is_judged = false;
+            continue;
+        };
+        let floor = if kind == Kind::Brief { FLOOR_BRIEF } else { FLOOR_LONGER };
+        let limit = (before_us * SLOWER_MOST).max(floor.as_micros() as f64);
+        if during_us > limit {
+            let (what, _) = kind.judged();
+            return Ok(Verdict::Slow(anyhow!("{figures}: {:.1} ms would do for {what}", limit / 1e3)));
+        }
     }
-    Ok(Verdict::Held(figures))
+    Ok(if is_judged { Verdict::Held(figures) } else { Verdict::Unjudged(figures) })
+}
+
+/// Returns the latencies of a kind of requests before and during an attack, as text.
+fn latencies(kind: Kind, before: &ClientFigures, during: &ClientFigures) -> String {
+    let (what, percent) = kind.judged();
+    let [before, during] = [before, during].map(|figures| shown(figures.latency_us(kind)));
+    format!("p{percent} of {what} {before} before and {during} during")
 }
 
 /// Lets this thread, and those that it starts, run only where no other thread wants to.
@@ -323,55 +258,13 @@ fn only_use_idle_processors() -> Result<()> {
     Ok(())
 }
 
-fn shown(p99_us: Option<f64>) -> String {
-    p99_us.map_or_else(|| "of too few latencies".to_owned(), |us| format!("{:.1} ms", us / 1e3))
+fn shown(latency_us: Option<f64>) -> String {
+    latency_us.map_or_else(|| "of too few latencies".to_owned(), |us| format!("{:.1} ms", us / 1e3))
 }
 
-fn prepare(server: &Server) -> Result<()> {
-    let mut client = Client::connect(&server.address)?;
-    client.database("db")?;
-    client.container("c", "", "")?;
-    client.upsert("c", "p", "{\"id\":\"small\",\"pk\":\"p\"}")?.expect(201)?;
-    let numbers: Vec<String> = (0..200).map(|number| number.to_string()).collect();
-    client.container("joins", "", "")?;
-    let item = format!("{{\"id\":\"1\",\"pk\":\"p\",\"a\":[{}]}}", numbers.join(","));
-    client.upsert("joins", "p", &item)?.expect(201)?;
-    let document = Bson::new().int("_id", 1).text("text", "small");
-    let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);
-    let mut wire = WireClient::connect(&server.mongo)?;
-    account().authenticate(&mut wire)?;
-    wire.command("test", insert)?;
-    add_users(&mut wire)
-}
-
-/// Forty connections of a read-only key, each of which asks for a join of eight million rows again and again.
-fn joins(server: &Server, over: &AtomicBool) -> Result<u64> {
-    let made = Client::connect(&server.address)?
-        .admin("POST", "/_bolide/keys", "{\"regenerate\":\"primaryReadonly\"}")?
-        .expect(200)?;
-    let answer: serde_json::Value = serde_json::from_str(&made.body)?;
-    let key = answer["key"].as_str().context("no key in the answer")?;
-    let text = "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a JOIN d IN c.a WHERE a + b > d";
-    std::thread::scope(|scope| {
-        let greedy = || {
-            let mut asked = 0;
-            while !over.load(Ordering::Relaxed) {
-                asked += 1;
-                let asks = || query(&mut Client::connect(&server.address)?, key, "joins", text);
-                // Being refused is what most of them are there for.
-                if asks().is_err() {
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-            }
-            asked
-        };
-        let workers: Vec<_> = (0..40).map(|_| scope.spawn(greedy)).collect();
-        Ok(workers.into_iter().map(|worker| worker.join().expect("it does not panic")).sum())
-    })
-}
-
-/// Returns the sum of a metric over its labels. It is asked for with the key: the page is larger than what one of the attackers
-/// holds, so that of a scrape without one the connection would be the first to be cut off.
+/// Returns the sum of a metric over its labels. It is asked for with the key: without one the scrape would be a peer without a
+/// key, too, and its page larger than what one of the attackers holds, so that its connection would be the first to be closed.
+/// What an operator without a key sees during an attack, `/ready`, honest clients ask for.
 fn metric(server: &Server, name: &str) -> Result<f64> {
     let page = Client::connect(&server.address)?.admin("GET", "/metrics", "")?.expect(200)?.body;
     let values = page.lines().filter_map(|line| {
@@ -407,4 +300,24 @@ fn peak_mib(server: &Server, over: &AtomicBool) -> Result<u64> {
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(peak)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+        verdicts.into_iter().fold(Verdict::Unjudged(String::new()), Verdict::or_later)
+    }
+
+    #[test]
+    fn a_try_that_cannot_be_judged_excuses_no_slow_one() {
+        let slow = || Verdict::Slow(anyhow!("slow"));
+        let unjudged = || Verdict::Unjudged(String::new());
+        let held = || Verdict::Held(String::new());
+        assert!(matches!(tried([slow(), unjudged()]), Verdict::Slow(_)));
+        assert!(matches!(tried([unjudged(), slow(), unjudged()]), Verdict::Slow(_)));
+        assert!(matches!(tried([slow(), unjudged(), held()]), Verdict::Held(_)));
+        assert!(matches!(tried([unjudged()]), Verdict::Unjudged(_)));
+    }
 }

@@ -19,7 +19,8 @@ use rustls::pki_types::pem::PemObject;
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
-use crate::hostile::{Attack, By, WITHOUT_A_KEY, run_attacks};
+use crate::hostile::{Attack, By, run_attacks};
+use crate::hostile_attacks::WITHOUT_A_KEY;
 use crate::process::Server;
 use crate::{Outcome, Setting};
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use bolide_bench::client::{Bson, message};
 
 use crate::process::Server;
 
@@ -136,15 +137,29 @@ pub fn preface() -> Vec<u8> {
 /// Returns so many requests for one path, whose answers have no window. The path is sent once and kept in the table of
 /// headers, so that each further request takes a few bytes.
 pub fn unread_answers(path: &str, requests: u32) -> Vec<u8> {
+    unread_answers_to(path, &[], requests)
+}
+
+/// Returns such requests with further headers.
+pub fn unread_answers_to(path: &str, headers: &[(&str, &str)], requests: u32) -> Vec<u8> {
     let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &NO_WINDOW)].concat();
     // `:method: GET`, `:scheme: http`, `:authority` as it is.
     let fixed = [&[0x82, 0x86, 0x01][..], &string("localhost")].concat();
+    let further: Vec<u8> =
+        headers.iter().flat_map(|(name, value)| [vec![0], string(name), string(value)].concat()).collect();
     for request in 0..requests {
         // The path, kept; then the last kept entry.
         let path = if request == 0 { [&[0x44][..], &string(path)].concat() } else { vec![0x80 | 62] };
-        bytes.extend(frame(HEADERS, END, 2 * request + 1, &[&fixed[..], &path].concat()));
+        bytes.extend(frame(HEADERS, END, 2 * request + 1, &[&fixed[..], &path, &further].concat()));
     }
     bytes
+}
+
+/// Returns the first message of an authentication that is not continued. The server keeps it several times.
+pub fn unfinished_authentication() -> Vec<u8> {
+    let first = format!("n,,n={},r=abcdefghijklmnopqrstuvwx", "u".repeat(4000));
+    let start = Bson::new().int("saslStart", 1).text("mechanism", "SCRAM-SHA-256").text("payload", &first);
+    message("admin", start)
 }
 
 /// Returns the header of a MongoDB message that announces so many bytes.

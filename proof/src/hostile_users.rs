@@ -18,6 +18,13 @@ const ENOUGH: u64 = 14;
 
 /// The users that attack: the name is the password and the role.
 const USERS: [&str; 2] = ["read", "readWrite"];
+/// A user without a role.
+const BARE: &str = "bare";
+/// The transactions that run queries at once, and the documents that each of them groups.
+const QUERYING: u64 = 200;
+const GROUPED: i32 = 50_000;
+/// How many sessions one command names.
+const NAMED: u64 = 5_000;
 /// After this many refusals in a row nothing is left to take.
 const REFUSALS: usize = 20;
 
@@ -26,6 +33,80 @@ pub fn add_users(wire: &mut WireClient) -> Result<()> {
     for role in USERS {
         let roles = [Bson::new().text("role", role).text("db", "test").finish()];
         wire.command("admin", Bson::new().text("createUser", role).text("pwd", role).array("roles", roles))?;
+    }
+    wire.command("admin", Bson::new().text("createUser", BARE).text("pwd", BARE).array("roles", []))?;
+    Ok(())
+}
+
+/// Stores the documents that queries in transactions group.
+pub fn add_grouped(wire: &mut WireClient) -> Result<()> {
+    for from in (0..GROUPED).step_by(10_000) {
+        let grouped = |number: i32| Bson::new().int("k", number).finish();
+        let documents = (from..from + 10_000).map(grouped);
+        wire.command("test", Bson::new().text("insert", "grouped").array("documents", documents))?;
+    }
+    Ok(())
+}
+
+/// Names sessions that did not exist before, thousands with each command.
+pub fn many_sessions(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut wire = connect(server, BARE)?;
+    let mut begun = 0;
+    while !over.load(Ordering::Relaxed) {
+        let named = (begun..begun + NAMED).map(|number| session(number).finish());
+        wire.command("admin", Bson::new().array("refreshSessions", named))?;
+        let ping = Bson::new().int("ping", 1).document("lsid", session(begun));
+        wire.command("admin", ping)?;
+        begun += NAMED;
+    }
+    ensure!(begun > 100_000, "{begun} sessions are too few to tell");
+    Ok(begun)
+}
+
+fn session(number: u64) -> Bson {
+    Bson::new().uuid("id", u128::from(number).to_be_bytes())
+}
+
+/// Opens transactions by cheap reads, and then groups a collection in all of them at once, again and again.
+pub fn queries_in_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let asked = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..QUERYING)
+            .map(|number| {
+                let asked = &asked;
+                std::thread::Builder::new()
+                    .stack_size(256 << 10)
+                    .spawn_scoped(scope, move || query_in_transactions(server, over, number, asked))
+            })
+            .collect::<std::io::Result<_>>()?;
+        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+    })?;
+    Ok(asked.into_inner())
+}
+
+fn query_in_transactions(server: &Server, over: &AtomicBool, number: u64, asked: &AtomicU64) -> Result<()> {
+    let mut wire = connect(server, "read")?;
+    for transaction in 1.. {
+        let part = |command: Bson| {
+            let command = command.document("lsid", session(number)).long("txnNumber", transaction);
+            command.bool("autocommit", false)
+        };
+        let begin = Bson::new().text("find", "c").document("filter", Bson::new().int("_id", 1));
+        let mut goes_on =
+            succeeds(wire.exchange(&message("test", part(begin).bool("startTransaction", true)))?)?;
+        while goes_on && !over.load(Ordering::Relaxed) {
+            let group = Bson::new().document("$group", Bson::new().text("_id", "$k")).finish();
+            let count = Bson::new().text("$count", "n").finish();
+            let query = Bson::new().text("aggregate", "grouped").array("pipeline", [group, count]);
+            let query = part(query.document("cursor", Bson::new()));
+            asked.fetch_add(1, Ordering::Relaxed);
+            goes_on = succeeds(wire.exchange(&message("test", query))?)?;
+        }
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        // Its time was over, or there is too much to do.
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

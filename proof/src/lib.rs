@@ -16,7 +16,7 @@
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs`, `counted_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
-//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users, `honest.rs` the others |
+//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_attacks.rs` is the table of attacks, `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users, `honest.rs` the others |
 //! | `hostile_direct.rs` | the same of peers without a key in direct mode |
 //! | `idle.rs` | the start time and memory of an idle server |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
@@ -30,6 +30,7 @@ pub mod disturb;
 pub mod failures;
 pub mod honest;
 pub mod hostile;
+pub mod hostile_attacks;
 pub mod hostile_direct;
 pub mod hostile_peers;
 pub mod hostile_users;
@@ -143,7 +144,7 @@ pub const CHECKS: &[Check] = &[
         name: "hostile",
         what: "peers without a key, and a greedy user, take nothing that honest clients need",
         from: Effort::Ordinary,
-        run: hostile::run,
+        run: hostile_attacks::run,
     },
     Check {
         name: "hostile-direct",

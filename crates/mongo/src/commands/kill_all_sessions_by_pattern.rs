@@ -17,8 +17,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         let pattern = item.as_document();
         patterns.push(Pattern::parse(pattern.ok_or_else(|| Error::bad_value("a pattern is a document"))?)?);
     }
-    let is_meant =
-        |id: &SessionId| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
+    let is_meant = |id: &SessionId| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
     let ended = call.service.sessions.end(is_meant);
     call.service.clean_up_all(&ended);
     Ok(Reply::ok())

@@ -289,7 +289,10 @@ mod tests {
         let refused = sessions.touch(id(201), now).unwrap_err();
         assert_eq!(refused.code, Code::TOO_MANY_LOGICAL_SESSIONS);
         assert!(sessions.touch(of(1, 1), now).is_ok(), "another user's session is not refused");
-        assert!(sessions.sweep(now + SESSION_LIFETIME, 10).expired.iter().any(|it| it.id == id(2)), "it expires");
+        assert!(
+            sessions.sweep(now + SESSION_LIFETIME, 10).expired.iter().any(|it| it.id == id(2)),
+            "it expires"
+        );
         drop((used, hold, last));
         assert!(sessions.touch(id(201), now).is_ok());
     }

@@ -459,7 +459,8 @@ mod tests {
         let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         for (number, commits) in [(1, false), (2, true)] {
-            let executor = transactions.executor(&shared, &session, number, starts(), Duration::ZERO).unwrap();
+            let executor =
+                transactions.executor(&shared, &session, number, starts(), Duration::ZERO).unwrap();
             crate::access::catalog::for_write(&executor, "db", "c").unwrap();
             drop(executor);
             std::thread::scope(|scope| {

@@ -120,11 +120,19 @@ async fn statements_of_a_transaction_wait_for_their_turn_and_are_not_refused() {
     let (server, load) = server(bounds()).await;
     server.connect().await.done("test", insert(1)).await;
     let other = Tenant::new(Api::Mongo, "other");
-    let update = Document::new().with("q", Document::new()).with("u", Document::new().with("$unset", Document::new().with("x", 1)));
+    let update = Document::new()
+        .with("q", Document::new())
+        .with("u", Document::new().with("$unset", Document::new().with("x", 1)));
     let statements = [
         (Work::Query, find()),
         (Work::Query, Document::new().with("distinct", "c").with("key", "_id")),
-        (Work::Query, Document::new().with("aggregate", "c").with("pipeline", Value::Array(Vec::new())).with("cursor", Document::new())),
+        (
+            Work::Query,
+            Document::new()
+                .with("aggregate", "c")
+                .with("pipeline", Value::Array(Vec::new()))
+                .with("cursor", Document::new()),
+        ),
         (Work::Statement, Document::new().with("update", "c").with("updates", vec![Value::from(update)])),
         (Work::Brief, insert(2)),
     ];

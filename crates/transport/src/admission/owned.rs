@@ -43,8 +43,8 @@ impl Admission {
 
 impl OwnedPermit {
     fn of(permit: Permit<'_>, admission: &Arc<Admission>, work: Work) -> OwnedPermit {
-        let Permit { slot, _page } = permit;
-        OwnedPermit { admission: Arc::clone(admission), work, charge: slot.into_charge(), _page }
+        let Permit { slot, _page: page } = permit;
+        OwnedPermit { admission: Arc::clone(admission), work, charge: slot.into_charge(), _page: page }
     }
 
     /// Gives the permit back until the work continues.
