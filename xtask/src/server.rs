@@ -1,7 +1,7 @@
 //! The server under test: built once, started on a free port, awaited, stopped.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
@@ -121,6 +121,19 @@ impl Server {
     pub(crate) fn start_with(binary: &PathBuf, arguments: &[&str]) -> Result<Server> {
         let mut command = Command::new(binary);
         Server::launch(command.args(["serve", "--memory", "--test-clock"]).args(FREE_PORT).args(arguments))
+    }
+
+    /// Starts the same without the MongoDB API, on a port that is known before, which the arguments may contain.
+    pub(crate) fn start_knowing_its_port(
+        binary: &PathBuf,
+        arguments: impl FnOnce(u16) -> Vec<String>,
+    ) -> Result<Server> {
+        // Linux chooses ports at random, so that another program hardly gets this one in between.
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let mut command = Command::new(binary);
+        command.args(["serve", "--memory", "--test-clock", "--mongo-listen", "off"]);
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        Server::launch(command.args(arguments(port)))
     }
 
     /// Starts `bolide serve` with these arguments, in that folder.

@@ -232,6 +232,38 @@ func TestT13TheExpiredStayExpiredOverKill9(t *testing.T) {
 	equal(t, "stays", lives(t, container, "stays"), true)
 }
 
+func TestT14NoOperationSeesTheExpiredBeforeThePurge(t *testing.T) {
+	s := server.Start(t)
+	s.PausePurge()
+	in := database(t, client(t, s), "ttl")
+	for _, throughput := range []int32{400, 20000} {
+		container := container(t, in, properties(fmt.Sprintf("c%d", throughput), seconds(-1)), throughput)
+		var last stored
+		for n := range 6 {
+			last = create(t, container, fmt.Sprint(n), fields{"n": n, "ttl": []int{-1, 100}[n%2]})
+		}
+		s.MoveTo(last.Timestamp + 100)
+		for n := range 6 {
+			equal(t, fmt.Sprintf("item %d lives", n), lives(t, container, fmt.Sprint(n)), n%2 == 0)
+		}
+		table := []struct{ query, row string }{
+			{"SELECT VALUE COUNT(1) FROM c", "3"},
+			{"SELECT VALUE SUM(c.n) FROM c", "6"},
+			{"SELECT VALUE MAX(c.n) FROM c", "4"},
+			{"SELECT VALUE AVG(c.n) FROM c WHERE c.n > 0", "3"},
+			{"SELECT VALUE COUNT(1) FROM c WHERE c.n = 5", "0"},
+		}
+		for _, wanted := range table {
+			for _, reach := range []azcosmos.PartitionKey{key, azcosmos.NewPartitionKey()} {
+				found := rows(t, container, reach, wanted.query, nil)
+				equal(t, "rows of "+wanted.query, len(found), 1)
+				equal(t, wanted.query, string(found[0]), wanted.row)
+			}
+		}
+		equal(t, "distinct", len(rows(t, container, key, "SELECT DISTINCT VALUE c.ttl FROM c", nil)), 1)
+	}
+}
+
 func TestT15WritesTreatTheExpiredAsNotThere(t *testing.T) {
 	s := server.Start(t)
 	s.PausePurge()

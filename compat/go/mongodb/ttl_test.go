@@ -173,6 +173,60 @@ func TestT9EveryChangeRestartsTheCountdown(t *testing.T) {
 	equal(t, "living", living(t, collection), []int{})
 }
 
+func TestT10TheOwnTTLIsAnOrdinaryField(t *testing.T) {
+	s := server.Start(t)
+	collection := expiring(t, client(t, s).Database("ttl"), "c", 1000)
+	insert(t, collection, bson.D{{"_id", 1}, {"ttl", 100}})
+	changes := []struct {
+		update  bson.D
+		advance int64
+	}{
+		{bson.D{{"$set", bson.D{{"ttl", 300}}}}, 290},
+		{bson.D{{"$unset", bson.D{{"ttl", ""}}}}, 990},
+		{bson.D{{"$set", bson.D{{"ttl", -1}}}}, 400 * day},
+		{bson.D{{"$unset", bson.D{{"ttl", ""}}}}, 990},
+	}
+	for _, change := range changes {
+		changed, err := collection.UpdateByID(background, 1, change.update)
+		check(t, err)
+		equal(t, "modified", changed.ModifiedCount, int64(1))
+		s.Advance(change.advance)
+		equal(t, "living", living(t, collection), []int{1})
+	}
+	s.Advance(10)
+	equal(t, "living", living(t, collection), []int{})
+}
+
+func TestT14NoOperationSeesTheExpiredBeforeThePurge(t *testing.T) {
+	s := server.Start(t)
+	s.PausePurge()
+	collection := expiring(t, client(t, s).Database("ttl"), "c", -1)
+	_, err := collection.Indexes().CreateOne(background, mongo.IndexModel{Keys: bson.D{{"n", 1}}})
+	check(t, err)
+	for n := 1; n <= 6; n++ {
+		insert(t, collection, bson.D{{"_id", n}, {"n", n}, {"ttl", []int{-1, 100}[n%2]}})
+	}
+	s.Advance(100)
+	equal(t, "living", living(t, collection), []int{2, 4, 6})
+	for n := 1; n <= 6; n++ {
+		for _, filter := range []bson.D{{{"_id", n}}, {{"n", n}}, {{"ttl", 100}, {"n", n}}} {
+			err := collection.FindOne(background, filter).Err()
+			if lives := n%2 == 0 && len(filter) == 1; lives != (err == nil) {
+				t.Fatalf("%v: %v", filter, err)
+			}
+		}
+	}
+	covered, err := collection.CountDocuments(background, bson.D{{"n", bson.D{{"$gte", 3}}}})
+	check(t, err)
+	equal(t, "counted by the index", covered, int64(2))
+	group := bson.D{{"$group", bson.D{{"_id", nil}, {"sum", bson.D{{"$sum", "$n"}}}}}}
+	cursor, err := collection.Aggregate(background, mongo.Pipeline{group})
+	check(t, err)
+	var sums []struct{ Sum int }
+	check(t, cursor.All(background, &sums))
+	equal(t, "sums", sums, []struct{ Sum int }{{12}})
+}
+
 func TestT11T12T13DefaultsRedateAtOnceAndReviveNothing(t *testing.T) {
 	s := server.Start(t)
 	s.PausePurge()

@@ -26,6 +26,7 @@ pub use auth::{WallSeconds, tenant};
 pub use handlers::admin_hooks::{AdminHooks, Commands, CreatedData, InitialData, Reset};
 pub use message::connections::{Connections, OpenConnections};
 pub use message::request::Channel;
+pub use protocol::consistency::{AccountSettings, Consistency};
 pub use protocol::limits;
 pub use protocol::limits::Limits;
 pub use service::direct_mode::DirectSettings;

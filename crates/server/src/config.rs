@@ -9,7 +9,7 @@ use account::{EMULATOR_KEY, Entry, Key, KeySource, Keyring, Kind};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
-use nosql::DirectSettings;
+use nosql::{AccountSettings, Consistency, DirectSettings};
 use storage::{Durability, TestClock};
 use telemetry::{SlowLog, Texts};
 use transport::Bounds;
@@ -70,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) explorer: bool,
     /// How clients in direct mode are served.
     pub(crate) direct: DirectSettings,
+    /// What the account document says.
+    pub(crate) account: AccountSettings,
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
     pub(crate) keys: Keyring,
@@ -156,6 +158,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         listen,
         explorer: settings.always("explorer") == "on",
         direct: direct(settings)?,
+        account: account(settings)?,
         mongo,
         keys,
         key_file,
@@ -284,14 +287,28 @@ fn mongo_listen(settings: &Settings, listen: SocketAddr) -> Result<Option<Socket
 }
 
 fn direct(settings: &Settings) -> Result<DirectSettings> {
-    let public_address = settings.given("public-address").map(str::to_owned);
+    Ok(DirectSettings {
+        is_off: settings.always("direct") == "off",
+        public_address: public_address(settings)?,
+    })
+}
+
+fn account(settings: &Settings) -> Result<AccountSettings> {
+    Ok(AccountSettings {
+        public_address: public_address(settings)?,
+        default_consistency: settings.given("default-consistency").and_then(Consistency::parse),
+    })
+}
+
+fn public_address(settings: &Settings) -> Result<Option<String>> {
+    let given = settings.given("public-address").map(str::to_owned);
     let fits = |text: &&str| is_host_and_port(text) && !text.starts_with('[');
-    if let Some(wrong) = public_address.as_deref().filter(|text| !fits(text)) {
+    if let Some(wrong) = given.as_deref().filter(|text| !fits(text)) {
         bail!(
             "'public-address' must be a host name or an IPv4 address, and a port, such as db.example.org:8081, it is '{wrong}'"
         );
     }
-    Ok(DirectSettings { is_off: settings.always("direct") == "off", public_address })
+    Ok(given)
 }
 
 /// On loopback with the public key a password would protect nothing, and tools connect without one.
@@ -647,6 +664,7 @@ mod tests {
             assert!(refusal(&[("public-address", bad)]).contains("'public-address'"), "{bad}");
         }
         assert!(refusal(&[("direct", "maybe")]).contains("'direct'"));
+        assert!(refusal(&[("default-consistency", "linearizable")]).contains("'default-consistency'"));
         assert!(refusal(&[("tls-cert", "c.pem")]).contains("need each other"));
         for bad in ["", "a,,b", "http://x", "a b"] {
             assert!(refusal(&[("tls-name", bad)]).contains("'tls-name'"), "{bad}");

@@ -172,6 +172,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     .with_admission(admission)
     .with_host_names(config.tls_names)
     .with_direct(config.direct)
+    .with_account(config.account)
     .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem.into() })
     .with_admin_hooks(AdminHooks { reset: reset(config.allow_reset, seeder), commands });
     let service = if config.explorer {

@@ -20,6 +20,7 @@ use crate::handlers::admin_hooks::AdminHooks;
 use crate::message::connections::{Connections, OpenConnections};
 use crate::message::reply::ReplyOrigin;
 use crate::message::request::Head;
+use crate::protocol::consistency::AccountSettings;
 use crate::protocol::error::Error;
 
 /// An authenticated and authorized request.
@@ -41,6 +42,7 @@ pub(crate) struct RequestContext {
     /// Threads for queries.
     pub(crate) threads: Arc<Threads>,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) account: Arc<AccountSettings>,
 }
 
 impl Call {
@@ -56,6 +58,10 @@ impl Call {
     /// Returns how many connections are open.
     pub(crate) fn open_connections(&self) -> OpenConnections {
         self.context.connections.open()
+    }
+
+    pub(crate) fn account(&self) -> &AccountSettings {
+        &self.context.account
     }
 
     /// Creates a resource token for the permission with this resource id.
@@ -137,6 +143,7 @@ impl Call {
     /// it expects; a re-created one of the same name is another.
     pub(crate) fn owner_container(&self) -> Result<Arc<Container>, Error> {
         self.head.check_hints()?;
+        self.check_consistency()?;
         let container = self.container_as_owner()?;
         if let Some(given) = self.head.intended_rid() {
             let current = container.rid.to_string();
@@ -146,6 +153,19 @@ impl Call {
         }
         let _ = self.container.set(Arc::clone(&container));
         Ok(container)
+    }
+
+    /// Refuses a level that is stronger than the one that the operator has given the account; the message is the service's.
+    fn check_consistency(&self) -> Result<(), Error> {
+        match (self.head.consistency(), self.context.account.default_consistency) {
+            (Some(asked), Some(account)) if asked.is_stronger_than(account) => {
+                Err(Error::BadRequest(format!(
+                    "ConsistencyLevel {asked} specified in the request is invalid when service is configured with consistency \
+                     level {account}. Ensure the request consistency level is not stronger than the service consistency level."
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a read that would fall behind what the client has seen; refuses malformed tokens in any case.

@@ -47,8 +47,8 @@ fn refuse_feed(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::BadRequest(
-        "A change feed with a query is not supported. Read the feed without a query (GET with the header 'a-im'), or query \
-         the items without the header 'a-im'."
+        "A change feed with a query is not supported. Read the feed without a query (GET with 'a-im'), or query the items \
+         without 'a-im'."
             .to_owned(),
     ))
 }

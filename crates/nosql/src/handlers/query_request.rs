@@ -124,6 +124,7 @@ pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> 
         return Ok(());
     }
     Err(Error::BadRequest(format!(
+        // The service's words. In direct mode such queries are always enabled.
         "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to \
          avoid this exception.",
         Flag::CrossPartition.header(),

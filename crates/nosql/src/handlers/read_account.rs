@@ -1,7 +1,7 @@
 //! `GET /`: the account document.
 //!
 //! Clients use the endpoints in it verbatim for everything that follows, so they are the address that the
-//! client itself used: mapped ports and host names work. The id must not be `localhost`, which makes the
+//! client itself used, unless the operator names another: mapped ports and host names work. The id must not be `localhost`, which makes the
 //! JavaScript SDK read this document again before every operation.
 
 use document::Value;
@@ -9,6 +9,7 @@ use hyper::StatusCode;
 
 use crate::handlers::call::Call;
 use crate::message::reply::Reply;
+use crate::protocol::consistency::{AccountSettings, Consistency};
 use crate::protocol::error::Error;
 use crate::protocol::json::{member, object, text};
 
@@ -21,15 +22,20 @@ const QUERY_ENGINE: &str = "{\"allowNewKeywords\":true,\"maxJoinsPerSqlQuery\":5
     \"maxLogicalAndPerSqlQuery\":2000,\"maxLogicalOrPerSqlQuery\":2000,\"maxSpatialQueryCells\":2147483647}";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let endpoint = call.head.origin().ok_or_else(|| {
-        Error::BadRequest(
-            "The request has no valid Host header, so the account cannot name its address.".to_owned(),
-        )
-    })?;
-    Ok(Reply::json(StatusCode::OK, account(&endpoint).to_json()))
+    let AccountSettings { public_address, default_consistency } = call.account();
+    let endpoint = match public_address {
+        Some(address) => format!("{}://{address}/", call.head.scheme()),
+        None => call.head.origin().ok_or_else(|| {
+            Error::BadRequest(
+                "The request has no valid Host header, so the account cannot name its address.".to_owned(),
+            )
+        })?,
+    };
+    let consistency = default_consistency.unwrap_or(Consistency::Session);
+    Ok(Reply::json(StatusCode::OK, account(&endpoint, consistency).to_json()))
 }
 
-fn account(endpoint: &str) -> Value {
+fn account(endpoint: &str, consistency: Consistency) -> Value {
     let location = object([member("name", text(REGION)), member("databaseAccountEndpoint", text(endpoint))]);
     let locations = Value::Array(vec![location]);
     object([
@@ -46,7 +52,10 @@ fn account(endpoint: &str) -> Value {
         member("enableNRegionSynchronousCommit", Value::Bool(false)),
         member("enablePerPartitionFailoverBehavior", Value::Bool(false)),
         member("userReplicationPolicy", replication(&[("asyncReplication", Value::Bool(false))])),
-        member("userConsistencyPolicy", object([member("defaultConsistencyLevel", text("Session"))])),
+        member(
+            "userConsistencyPolicy",
+            object([member("defaultConsistencyLevel", text(consistency.name()))]),
+        ),
         member("systemReplicationPolicy", replication(&[])),
         member(
             "readPolicy",

@@ -68,7 +68,7 @@ impl Mode {
             () if is("Incremental Feed") => Ok(Mode::Latest),
             () if is("Full-Fidelity Feed") => Ok(Mode::AllVersions),
             () => Err(Error::BadRequest(format!(
-                "The header 'a-im' must be 'Incremental Feed' or 'Full-Fidelity Feed', it is '{mode}'."
+                "The mode of a change feed ('a-im') must be 'Incremental Feed' or 'Full-Fidelity Feed', it is '{mode}'."
             ))),
         }
     }
@@ -118,7 +118,9 @@ fn start(call: &Call) -> Result<FeedStart, Error> {
         (Some(position), _) => Ok(FeedStart::After(position.to_owned())),
         (None, None) => Ok(FeedStart::Beginning),
         (None, Some(text)) => date::parse(text).map(FeedStart::Time).ok_or_else(|| {
-            Error::BadRequest(format!("The header 'if-modified-since' is not an RFC 1123 date: '{text}'."))
+            Error::BadRequest(format!(
+                "The start of a change feed ('if-modified-since') is not an RFC 1123 date: '{text}'."
+            ))
         }),
     }
 }

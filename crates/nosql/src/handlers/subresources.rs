@@ -126,11 +126,10 @@ impl Subresources {
 
 /// Refuses a write that names triggers: ignoring them would store something different from what the client meant.
 pub(crate) fn refuse_triggers(call: &Call) -> Result<(), Error> {
-    for trigger in [TextOption::PreTrigger, TextOption::PostTrigger] {
-        if call.head.text(trigger).is_some_and(|text| !text.trim().is_empty()) {
-            let name = trigger.header();
+    for (option, kind) in [(TextOption::PreTrigger, "pre"), (TextOption::PostTrigger, "post")] {
+        if let Some(named) = call.head.text(option).map(str::trim).filter(|text| !text.is_empty()) {
             return Err(Error::NotSupported(format!(
-                "running triggers ('{name}') needs server-side JavaScript, which is"
+                "running {kind}-triggers ('{named}') needs server-side JavaScript, which is"
             )));
         }
     }

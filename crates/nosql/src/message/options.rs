@@ -176,7 +176,5 @@ pub(crate) fn bad_option(option: TextOption, text: &str, expected: &str) -> Erro
 /// Returns the error for a header with an invalid value.
 pub(crate) fn bad_value(name: &HeaderName, text: &str, expected: &str) -> Error {
     let shown: String = text.chars().take(100).collect();
-    Error::BadRequest(format!(
-        "The value '{shown}' specified for the header '{name}' is invalid: expected {expected}."
-    ))
+    Error::BadRequest(format!("The value '{shown}' specified for '{name}' is invalid: expected {expected}."))
 }

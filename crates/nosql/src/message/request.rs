@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::message::options::{Flag, Options, TextOption, TypedOptions, bad_option};
 use crate::message::throughput;
+use crate::protocol::consistency::Consistency;
 use crate::protocol::error::Error;
 use crate::protocol::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, TOKEN_SECONDS, TOKEN_SECONDS_DEFAULT};
 use crate::protocol::path::{ADMIN_PREFIX, ResourcePath};
@@ -162,12 +163,15 @@ impl Head {
 
     /// Returns the address the client used for this server, with scheme and trailing slash.
     pub(crate) fn origin(&self) -> Option<String> {
-        let authority = self.authority()?;
+        Some(format!("{}://{}/", self.scheme(), self.authority()?))
+    }
+
+    /// Returns the scheme of the address that the client used.
+    pub(crate) fn scheme(&self) -> &'static str {
         let is_https =
             matches!(&self.carrier, Carrier::Http { uri, .. } if uri.scheme_str() == Some("https"));
         let secure = is_https || self.channel.is_some_and(|channel| channel.secure);
-        let scheme = if secure { "https" } else { "http" };
-        Some(format!("{scheme}://{authority}/"))
+        if secure { "https" } else { "http" }
     }
 
     /// Returns the verb, or `None` for a method the protocol does not define.
@@ -265,17 +269,21 @@ impl Head {
     pub(crate) fn check_hints(&self) -> Result<(), Error> {
         let directives = ["include", "exclude", "default"];
         self.options.one_of(TextOption::IndexingDirective, &directives)?;
-        let levels = ["strong", "boundedstaleness", "session", "eventual", "consistentprefix"];
+        let levels = Consistency::ALL.map(Consistency::name);
         self.options.one_of(TextOption::Consistency, &levels)
+    }
+
+    /// Returns the consistency level that the request asks for, if it does.
+    pub(crate) fn consistency(&self) -> Option<Consistency> {
+        self.text(TextOption::Consistency).and_then(Consistency::parse)
     }
 
     /// Returns the client's session, which this read must not fall behind.
     pub(crate) fn session(&self) -> Result<Option<Session>, Error> {
         let Some(text) = self.text(TextOption::SessionToken) else { return Ok(None) };
         let session = Session::parse(text)?;
-        let level = self.text(TextOption::Consistency).unwrap_or("session");
-        let binding = !["eventual", "consistentprefix"].iter().any(|weak| level.eq_ignore_ascii_case(weak));
-        Ok(binding.then_some(session))
+        let is_weak = self.consistency().is_some_and(|level| Consistency::Session.is_stronger_than(level));
+        Ok((!is_weak).then_some(session))
     }
 
     pub(crate) fn intended_rid(&self) -> Option<&str> {

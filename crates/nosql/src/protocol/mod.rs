@@ -1,7 +1,8 @@
 //! The elements of the protocol, below any request: header names, errors and their codes, paths, session tokens, dates,
-//! limits.
+//! consistency levels, limits.
 
 pub(crate) mod activity;
+pub(crate) mod consistency;
 pub(crate) mod date;
 pub(crate) mod error;
 pub(crate) mod headers;

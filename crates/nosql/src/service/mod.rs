@@ -41,6 +41,7 @@ use crate::message::connections::Connections;
 use crate::message::payer::Payer;
 use crate::message::reply::{Reply, finish};
 use crate::message::request::{Head, Verb};
+use crate::protocol::consistency::AccountSettings;
 use crate::protocol::error::Error;
 use crate::protocol::limits::{BATCH_FRAMING_BYTES, COUNTED_BYTES, Limits, METRICS_PAGES, METRICS_WAITING};
 use crate::service::record::{Record, Traffic};
@@ -72,6 +73,7 @@ pub struct Service {
     direct: DirectMode,
     connections: Arc<Connections>,
     threads: Arc<Threads>,
+    account: Arc<AccountSettings>,
 }
 
 /// The TLS configuration.
@@ -110,6 +112,7 @@ impl Service {
             direct: DirectMode::new(DirectSettings::default()),
             connections,
             threads: Arc::default(),
+            account: Arc::default(),
         }
     }
 
@@ -145,6 +148,12 @@ impl Service {
     #[must_use]
     pub fn with_direct(self, settings: DirectSettings) -> Self {
         Self { direct: DirectMode::new(settings), ..self }
+    }
+
+    /// Sets what the account document says of this server.
+    #[must_use]
+    pub fn with_account(self, account: AccountSettings) -> Self {
+        Self { account: Arc::new(account), ..self }
     }
 
     /// Adds the explorer's pages below `/_explorer`.
@@ -235,6 +244,7 @@ impl Service {
             query_timeout: self.limits.query_timeout,
             threads: Arc::clone(&self.threads),
             connections: Arc::clone(&self.connections),
+            account: Arc::clone(&self.account),
         };
         if let Err(refusal) = pass.check_body(&head.method, &body) {
             tell_refusal(record, &head, &refusal);

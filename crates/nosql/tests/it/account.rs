@@ -1,6 +1,7 @@
 //! The account document, the probes, routing and the headers that every answer has.
 
 use document::Value;
+use nosql::{AccountSettings, Consistency};
 
 use crate::client::Server;
 
@@ -20,6 +21,50 @@ async fn the_account_echoes_the_host_that_the_client_used() {
     let consistency = reply.member("userConsistencyPolicy");
     assert_eq!(consistency.get("defaultConsistencyLevel").and_then(Value::as_str), Some("Session"));
     assert!(document::parse_json(reply.string("queryEngineConfiguration").as_bytes()).is_ok());
+}
+
+#[tokio::test]
+async fn the_account_names_the_public_address_and_level_that_the_operator_sets() {
+    let settings = AccountSettings {
+        public_address: Some("db.example.org:443".to_owned()),
+        default_consistency: Some(Consistency::BoundedStaleness),
+    };
+    let server = Server::with_account(settings).await;
+    let reply = server.get("/").send().await.expect_status(200);
+    assert_eq!(reply.text().matches(r#""databaseAccountEndpoint":"http://db.example.org:443/""#).count(), 2);
+    let consistency = reply.member("userConsistencyPolicy");
+    assert_eq!(consistency.get("defaultConsistencyLevel").and_then(Value::as_str), Some("BoundedStaleness"));
+}
+
+/// A client may relax the account's level for a request, and not strengthen it.
+#[tokio::test]
+async fn a_level_stronger_than_the_one_of_the_account_is_refused() {
+    const LEVELS: [&str; 5] = ["Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"];
+    for (given, refused) in [
+        (Some(Consistency::Strong), 0),
+        (Some(Consistency::Session), 2),
+        (Some(Consistency::Eventual), 4),
+        (None, 0),
+    ] {
+        let server =
+            Server::with_account(AccountSettings { default_consistency: given, ..Default::default() }).await;
+        server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        server.create_container("c", "").await.expect_status(201);
+        server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+        for (at, level) in LEVELS.into_iter().enumerate() {
+            let item = server.get("/dbs/db/colls/c/docs/1").key("a");
+            let database = server.get("/dbs/db").header("x-ms-consistency-level", level).send().await;
+            database.expect_status(200);
+            let reply = item.header("x-ms-consistency-level", level).send().await;
+            if at < refused {
+                let reply = reply.expect_error(400, 0, "BadRequest");
+                let part = format!("ConsistencyLevel {level} specified in the request is invalid");
+                assert!(reply.message().contains(&part), "{}", reply.message());
+            } else {
+                reply.expect_status(200);
+            }
+        }
+    }
 }
 
 #[tokio::test]

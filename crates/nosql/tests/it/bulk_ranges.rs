@@ -1,5 +1,5 @@
-//! Bulk requests that name a range: operations on items of other ranges are refused with the status by which clients group
-//! them anew, and nothing is done.
+//! Bulk requests that name a range: operations on items of other ranges are refused with the status by which clients read their
+//! list of ranges again, and nothing is done.
 
 use direct::Call;
 use hybridrow::{Operation, OperationKind, encode_operations};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use account::{Key, Keyring};
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
-use nosql::{AdminHooks, Limits, Service, Tls};
+use nosql::{AccountSettings, AdminHooks, Limits, Service, Tls};
 use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Time};
 use telemetry::{MemoryAuditSink, Registry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,6 +70,11 @@ impl Server {
     /// A server with this admission control.
     pub(crate) async fn with_admission(admission: Arc<Admission>) -> Server {
         Server::with(Limits::default(), true, |service| service.with_admission(admission)).await
+    }
+
+    /// A server whose account the operator has set.
+    pub(crate) async fn with_account(account: AccountSettings) -> Server {
+        Server::with(Limits::default(), true, |service| service.with_account(account)).await
     }
 
     /// A server with these hooks of the admin API.

@@ -31,8 +31,7 @@ async fn forms_that_do_not_exist_are_refused_by_name() {
         }
         for value in bad {
             let refused = read(name, value).await.expect_error(400, 0, "BadRequest");
-            let named =
-                format!("The value '{value}' specified for the header '{name}' is invalid: expected ");
+            let named = format!("The value '{value}' specified for '{name}' is invalid: expected ");
             assert!(refused.message().contains(&named), "{}", refused.message());
         }
     }

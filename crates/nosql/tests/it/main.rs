@@ -21,6 +21,7 @@ mod direct_clients_that_leave;
 mod direct_lsns;
 mod direct_memory;
 mod direct_records;
+mod direct_refusals;
 mod direct_replay;
 mod direct_rights;
 mod direct_time;

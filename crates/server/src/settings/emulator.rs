@@ -81,6 +81,7 @@ const SWITCHES: &[(&str, Meaning)] = &[
     ("partitioncount", Nothing(NO_PARTITIONS)),
     ("enablemongodbendpoint", Nothing(ALWAYS_MONGO)),
     ("alternativenames", Setting("tls-name")),
+    ("consistency", Translated(consistency)),
     ("noexplorer", Translated(|_, _| Ok(vec![("explorer", "off".to_owned())]))),
 ];
 
@@ -165,6 +166,20 @@ fn persistence(text: &str, _: &Settings) -> Result<Texts> {
     }
 }
 
+fn consistency(text: &str, _: &Settings) -> Result<Texts> {
+    let level = match text.to_ascii_lowercase().as_str() {
+        "strong" => "strong",
+        "boundedstaleness" => "bounded-staleness",
+        "session" => "session",
+        "consistentprefix" => "consistent-prefix",
+        "eventual" => "eventual",
+        _ => {
+            bail!("it must be Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual, not '{text}'")
+        }
+    };
+    Ok(vec![("default-consistency", level.to_owned())])
+}
+
 fn explorer(text: &str, _: &Settings) -> Result<Texts> {
     match table::parse_flag(text) {
         Some(on) => Ok(vec![("explorer", if on { "on" } else { "off" }.to_owned())]),
@@ -234,6 +249,13 @@ mod tests {
             ("ENABLE_EXPLORER", "false", "explorer", "off"),
             ("ENABLE_EXPLORER", "true", "explorer", "on"),
             ("AZURE_COSMOS_EMULATOR_ARGS", "/NoExplorer", "explorer", "off"),
+            ("AZURE_COSMOS_EMULATOR_ARGS", "/Consistency=Strong", "default-consistency", "strong"),
+            (
+                "AZURE_COSMOS_EMULATOR_ARGS",
+                "/Consistency=BoundedStaleness",
+                "default-consistency",
+                "bounded-staleness",
+            ),
         ] {
             let (settings, _) = read(&[(variable, text)], &[], true);
             assert_eq!(settings.given(name), Some(meant), "{variable}={text}");
@@ -264,7 +286,7 @@ mod tests {
         let (_, remarks) = read(
             &[
                 ("AZURE_COSMOS_EMULATOR_PARTITION_COUNT", "3"),
-                ("AZURE_COSMOS_EMULATOR_ARGS", "/NoUI /Consistency=Strong"),
+                ("AZURE_COSMOS_EMULATOR_ARGS", "/NoUI /NoFirewall"),
                 ("CERT_SECRET", "hunter2"),
                 ("EXPLORER_PORT", ""),
             ],
@@ -275,7 +297,7 @@ mod tests {
             remarks,
             [
                 "/NoUI of AZURE_COSMOS_EMULATOR_ARGS has no meaning here: it is not known",
-                "/Consistency of AZURE_COSMOS_EMULATOR_ARGS has no meaning here: it is not known",
+                "/NoFirewall of AZURE_COSMOS_EMULATOR_ARGS has no meaning here: it is not known",
                 &format!("AZURE_COSMOS_EMULATOR_PARTITION_COUNT has no meaning here: {NO_PARTITIONS}"),
                 &format!("CERT_SECRET has no meaning here: {NO_PFX}"),
             ]
@@ -305,6 +327,7 @@ mod tests {
             ("ENABLE_EXPLORER", "perhaps"),
             ("AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE", "maybe"),
             ("AZURE_COSMOS_EMULATOR_ARGS", "/Port"),
+            ("AZURE_COSMOS_EMULATOR_ARGS", "/Consistency=Linearizable"),
         ] {
             let error =
                 from_environment(&[(variable.to_owned(), text.to_owned())], &weaker, true).unwrap_err();

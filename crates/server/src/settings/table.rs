@@ -240,7 +240,9 @@ pub(crate) static TABLE: &[Setting] = &[
     choice(NoSql, "direct", &["on", "off"],
         "Serve clients in direct mode, the default of .NET and Java, on the port of the NoSQL API with TLS").or("on"),
     text(NoSql, "public-address", "HOST:PORT",
-        "Host and port under which clients in direct mode reach this server. Default: those of their own request"),
+        "Host and port that the account document and the addresses of direct mode name. Default: those of the client's own request"),
+    choice(NoSql, "default-consistency", &["strong", "bounded-staleness", "session", "consistent-prefix", "eventual"],
+        "Consistency level of the account; requests for a stronger one are refused. Default: session, and none is refused"),
 
     text(Mongo, "mongo-listen", "ADDRESS",
         "Address of the MongoDB API, or 'off'; port 0 uses a free one, and so does port 0 in 'listen'").or("127.0.0.1:10255"),
