@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bson::{Document, Value};
+use bson::{Document, Value, to_extended_json};
+use engine::{Charge, QueryMetrics};
 use fastrand::Rng;
 use tokio::net::TcpStream;
 
@@ -11,6 +12,8 @@ use crate::client::{Client, START, Server, inner, json};
 
 const IDS: i32 = 6;
 const EXPIRE_AFTER_SECONDS: u64 = 20;
+/// How many documents each batch shows.
+const BATCH: i32 = 20;
 
 /// A server with a collection whose documents have a date, and one connection to it.
 struct World {
@@ -51,9 +54,47 @@ impl World {
     async fn run(&mut self, command: &str) -> (Vec<Option<Value>>, Value) {
         let reply = self.client.on("db", json(command)).await;
         let said = ["ok", "code", "n", "nModified"].map(|name| reply.get(name).cloned()).to_vec();
-        let statistics = self.client.ok(Document::new().with("getLastRequestStatistics", 1)).await;
-        (said, inner(&statistics, "RequestCharge").clone())
+        (said, self.cost().await)
     }
+
+    /// Returns the cost of the last command.
+    async fn cost(&mut self) -> Value {
+        let statistics = self.client.ok(Document::new().with("getLastRequestStatistics", 1)).await;
+        inner(&statistics, "RequestCharge").clone()
+    }
+
+    /// Runs a command that opens a cursor, and asks for so many further batches; returns how many documents each batch had,
+    /// and its cost.
+    async fn batches(&mut self, command: &str, further: usize) -> Vec<(usize, Value)> {
+        let opened = self.client.done("db", json(command)).await;
+        let mut batches = vec![(shown(&opened, "firstBatch"), self.cost().await)];
+        let more = Document::new()
+            .with("getMore", inner(&opened, "cursor.id").clone())
+            .with("collection", "c")
+            .with("batchSize", BATCH);
+        for _ in 0..further {
+            let reply = self.client.done("db", more.clone()).await;
+            batches.push((shown(&reply, "nextBatch"), self.cost().await));
+        }
+        batches
+    }
+
+    /// Makes the collection anew, with so many documents of half a kilobyte.
+    async fn fill(&mut self, count: i32) {
+        self.client.on("db", json(r#"{"drop": "c"}"#)).await;
+        let index = r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#;
+        self.client.done("db", json(index)).await;
+        let documents: Vec<String> = (0..count)
+            .map(|id| format!(r#"{{"_id": {id}, "a": {}, "t": "{}"}}"#, id % 2, "x".repeat(500)))
+            .collect();
+        let insert = format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(", "));
+        self.client.done("db", json(&insert)).await;
+    }
+}
+
+/// Returns how many documents a batch has.
+fn shown(reply: &Document, batch: &str) -> usize {
+    inner(reply, &format!("cursor.{batch}")).as_array().unwrap().len()
 }
 
 /// A document with a date that is near, past, or none.
@@ -141,12 +182,7 @@ async fn a_batch_costs_what_it_shows_however_much_there_is_behind_it() {
     let mut world = World::new("").await;
     let mut costs = Vec::new();
     for count in [101, 1000] {
-        world.client.on("db", json(r#"{"drop": "c"}"#)).await;
-        let documents: Vec<String> = (0..count)
-            .map(|id| format!(r#"{{"_id": {id}, "a": {}, "t": "{}"}}"#, id % 2, "x".repeat(500)))
-            .collect();
-        let insert = format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(", "));
-        world.client.done("db", json(&insert)).await;
+        world.fill(count).await;
         let mut of_count = Vec::new();
         for command in [
             r#"{"find": "c", "batchSize": 101}"#,
@@ -164,4 +200,80 @@ async fn a_batch_costs_what_it_shows_however_much_there_is_behind_it() {
         costs.push(of_count);
     }
     assert_eq!(costs[0], costs[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_further_batch_costs_what_it_shows_however_much_there_is_behind_it() {
+    let mut world = World::new("").await;
+    let mut costs = Vec::new();
+    for count in [140, 1000] {
+        world.fill(count).await;
+        let mut of_count = Vec::new();
+        for opening in [
+            r#"{"find": "c""#,
+            r#"{"find": "c", "filter": {"_id": {"$gte": 0}}"#,
+            r#"{"find": "c", "filter": {"a": 1}"#,
+            r#"{"find": "c", "filter": {"a": 1, "t": {"$gt": "x"}}"#,
+            r#"{"find": "c", "sort": {"_id": 1}"#,
+            r#"{"find": "c", "sort": {"_id": -1}, "skip": 3"#,
+            r#"{"find": "c", "sort": {"a": 1}"#,
+        ] {
+            let command = format!(r#"{opening}, "batchSize": {BATCH}}}"#);
+            of_count.push((opening, world.batches(&command, 2).await));
+        }
+        for stages in [
+            r#"{"$project": {"a": 1}}"#,
+            r#"{"$match": {"a": 1}}, {"$addFields": {"b": 1}}"#,
+            r#"{"$sort": {"_id": 1}}, {"$addFields": {"b": "$a"}}"#,
+            r#"{"$addFields": {"b": "$a"}}, {"$match": {"b": {"$gte": 0}}}"#,
+            r#"{"$unwind": "$t"}, {"$skip": 2}"#,
+        ] {
+            let command = format!(
+                r#"{{"aggregate": "c", "pipeline": [{stages}], "cursor": {{"batchSize": {BATCH}}}}}"#
+            );
+            of_count.push((stages, world.batches(&command, 2).await));
+        }
+        for (command, batches) in &of_count {
+            assert!(batches.iter().all(|(shown, _)| *shown == BATCH as usize), "{command}: {batches:?}");
+        }
+        costs.push(of_count);
+    }
+    assert_eq!(costs[0], costs[1]);
+}
+
+/// An entry on `_id` does not show whether its document is living: what is loaded to find that out is what is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_find_along_id_loads_each_document_once() {
+    let mut world = World::new("").await;
+    world.fill(60).await;
+    // The same, and so many entries of the index.
+    let index_entries = Charge::query(&QueryMetrics { index_entries: 20, ..QueryMetrics::default() }, 1).0
+        - Charge::query(&QueryMetrics::default(), 1).0;
+    let dearer = |(shown, cost): (usize, Value)| match cost {
+        Value::Double(units) => {
+            (shown, Value::Double(Charge((units * 100.0).round() as u64 + index_entries).units()))
+        }
+        other => panic!("{other:?}"),
+    };
+    let natural = world.batches(r#"{"find": "c", "batchSize": 20}"#, 2).await;
+    let expected: Vec<_> = natural.into_iter().map(dearer).collect();
+    for along in [
+        r#"{"find": "c", "sort": {"_id": 1}, "batchSize": 20}"#,
+        r#"{"find": "c", "sort": {"_id": -1}, "batchSize": 20}"#,
+        r#"{"find": "c", "filter": {"_id": {"$gte": 0}}, "hint": "_id_", "batchSize": 20}"#,
+        r#"{"aggregate": "c", "pipeline": [{"$sort": {"_id": 1}}], "cursor": {"batchSize": 20}}"#,
+    ] {
+        assert_eq!(world.batches(along, 2).await, expected, "{along}");
+        let explained = format!(r#"{{"explain": {along}, "verbosity": "executionStats"}}"#);
+        let reply = world.client.done("db", json(&explained)).await;
+        let plan = to_extended_json(inner(&reply, "queryPlanner.winningPlan").view(), true);
+        assert!(plan.contains(r#""_id_""#), "{along}: {plan}");
+        for figure in ["nReturned", "totalKeysExamined", "totalDocsExamined"] {
+            assert_eq!(
+                inner(&reply, &format!("executionStats.{figure}")),
+                &Value::Int32(60),
+                "{along}: {figure}"
+            );
+        }
+    }
 }

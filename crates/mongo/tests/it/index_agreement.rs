@@ -3,6 +3,7 @@
 //! where one is asked for; and searches for words find what the words say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use bson::{Document, Value, to_extended_json};
 use fastrand::Rng;
@@ -81,7 +82,9 @@ const SORTS: [&str; 12] = [
 ];
 
 /// What is searched for, and whether it is found in a text that has been folded.
-const SEARCHES: [(&str, fn(&str) -> bool); 5] = [
+type Search = (&'static str, fn(&str) -> bool);
+
+const SEARCHES: [Search; 5] = [
     ("red", |text| has(text, "red")),
     ("BLUE grun", |text| has(text, "blue") || has(text, "grun")),
     (r#"\"red blue\""#, |text| text.contains("red blue")),
@@ -97,7 +100,7 @@ fn has(text: &str, word: &str) -> bool {
 struct Query {
     /// The filter without its search.
     rest: String,
-    search: Option<(&'static str, fn(&str) -> bool)>,
+    search: Option<Search>,
     collation: Option<(&'static str, Folding)>,
 }
 
@@ -233,7 +236,7 @@ async fn compare_order(client: &mut Client<TcpStream>, random: &mut Rng, query: 
     let skip = random.usize(..4);
     let limit = random.choice([0, 1, 5, 20]).unwrap();
     if random.bool() {
-        options += &format!(r#", "skip": {skip}, "limit": {limit}"#);
+        write!(options, r#", "skip": {skip}, "limit": {limit}"#).unwrap();
     }
     let keys = |rows: &[Document]| -> Vec<String> {
         rows.iter().map(|row| query.folding().of(&to_extended_json(inner(row, "key").view(), true))).collect()
@@ -352,8 +355,8 @@ async fn filters_find_the_same_with_and_without_indexes() {
     assert!(matched > 400, "only {matched} of 1200 filters matched anything");
     assert!(searched > 20, "only {searched} searches found anything");
     for (number, index) in INDEXES.iter().enumerate() {
-        let used = uses.get(&number.to_string()).copied().unwrap_or_default();
-        assert!(used > 0, "the index {index:?} was never used");
+        let count = uses.get(&number.to_string()).copied().unwrap_or_default();
+        assert!(count > 0, "the index {index:?} was never used");
     }
 }
 

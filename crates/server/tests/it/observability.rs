@@ -8,6 +8,7 @@ use document::Value;
 use rntbd::OperationType;
 use telemetry::ParsedFamily;
 
+use crate::mongo_client::MongoClient;
 use crate::process::{KEY, Server, command, now};
 
 const QUERY: [(&str, &str); 3] = [
@@ -149,6 +150,61 @@ fn slow_operations_are_json_lines_without_values() {
     assert_eq!((text("createUser", "query"), text("createUser", "container")), (None, None));
     assert_eq!(slow["CreateItem"].get("status"), Some(&Value::Int(201)));
     assert!(slow["CreateItem"].get("duration_ms").is_some());
+}
+
+/// What the log tells of a command of the MongoDB API: documents that were examined, entries of indexes, documents shown.
+#[test]
+fn a_slow_command_tells_what_its_own_batch_has_examined() {
+    let document = |json: &str| bson::parse_extended_json(json).unwrap().as_document().unwrap().clone();
+    let lines = log_of(&["--slow-ms", "0", "--log-format", "json"], |server| {
+        let mut client = MongoClient::connect(server);
+        let mut run = |json: &str| client.run("app", document(json));
+        run(r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#);
+        let documents: Vec<String> =
+            (0..400).map(|id| format!(r#"{{"_id": {id}, "a": {}, "b": {}}}"#, id % 2, id % 4)).collect();
+        run(&format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(", ")));
+        for opening in [
+            r#"{"find": "c", "batchSize": 30"#,
+            r#"{"find": "c", "sort": {"_id": 1}, "batchSize": 30"#,
+            r#"{"find": "c", "filter": {"a": 1}, "batchSize": 30"#,
+            r#"{"aggregate": "c", "pipeline": [{"$project": {"a": 1}}], "cursor": {"batchSize": 30}"#,
+        ] {
+            let opened = run(&format!("{opening}}}"));
+            let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document()?.get("id")).unwrap();
+            let bson::Value::Int64(id) = cursor else { panic!("{opened:?}") };
+            run(&format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 50}}"#));
+        }
+        run(r#"{"find": "c", "filter": {"b": 3}, "sort": {"t": 1}, "limit": 5}"#);
+        run(r#"{"count": "c", "query": {"a": 0}}"#);
+        run(r#"{"find": "c", "filter": {"_id": 7}}"#);
+    });
+    let mut told = Vec::new();
+    for line in &lines {
+        let event = document::parse_json(line.as_bytes()).unwrap();
+        let number = |field: &str| match event.get(field) {
+            Some(Value::Int(number)) => *number,
+            other => panic!("no {field} but {other:?} in {line}"),
+        };
+        let operation = event.get("operation").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if ["find", "getMore", "aggregate", "count"].contains(&operation.as_str()) {
+            let figures = ["items_examined", "index_entries_examined", "items_returned"].map(number);
+            told.push((operation, figures));
+        }
+    }
+    let expected = [
+        ("find", [30, 0, 30]),
+        ("getMore", [50, 0, 50]),
+        ("find", [30, 30, 30]),
+        ("getMore", [50, 50, 50]),
+        ("find", [30, 30, 30]),
+        ("getMore", [50, 50, 50]),
+        ("aggregate", [30, 0, 30]),
+        ("getMore", [50, 0, 50]),
+        ("find", [400, 0, 5]),
+        ("count", [0, 200, 200]),
+        ("find", [1, 0, 1]),
+    ];
+    assert_eq!(told, expected.map(|(operation, figures)| (operation.to_owned(), figures)));
 }
 
 #[test]
