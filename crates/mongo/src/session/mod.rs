@@ -92,7 +92,7 @@ impl Session {
 }
 
 /// The sign of an open cursor or transaction that its session holds something. It does not prolong the session.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct SessionHold(#[expect(dead_code, reason = "it is counted")] Weak<Session>);
 
 /// The owner of a cursor. Only the owner may continue it.

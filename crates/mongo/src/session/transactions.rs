@@ -339,6 +339,8 @@ fn evicted(number: i64) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
+
     use bson::RawDocument;
     use engine::Engine;
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
@@ -358,10 +360,8 @@ mod tests {
         (Transactions::new(&shares, &cursors), cursors)
     }
 
-    /// As the first command of a transaction.
-    fn starts() -> Option<SessionHold> {
-        Some(SessionHold::default())
-    }
+    /// As the first command of a transaction, of a session that nothing else looks at.
+    const STARTS: Option<SessionHold> = Some(SessionHold(Weak::new()));
 
     fn shared() -> Arc<SharedState> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
@@ -376,7 +376,7 @@ mod tests {
         let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
-        let executor = transactions.executor(&shared, &session, 1, starts(), minute).unwrap();
+        let executor = transactions.executor(&shared, &session, 1, STARTS, minute).unwrap();
         crate::access::catalog::for_write(&executor, "db", "c").unwrap();
         drop(executor);
         let until = Instant::now() + minute;
@@ -386,12 +386,12 @@ mod tests {
         assert!(engine.collection("db", "c").is_none());
         assert!(engine.collection_database("db").is_none());
         // The next transaction of the session ends the one before it.
-        let executor = transactions.executor(&shared, &session, 2, starts(), minute).unwrap();
+        let executor = transactions.executor(&shared, &session, 2, STARTS, minute).unwrap();
         crate::access::catalog::definition(RawDocument::default())
             .and_then(|definition| Ok(executor.create_collection("db", "d", definition)?))
             .unwrap();
         drop(executor);
-        transactions.executor(&shared, &session, 3, starts(), minute).unwrap();
+        transactions.executor(&shared, &session, 3, STARTS, minute).unwrap();
         assert!(engine.collection("db", "d").is_none());
     }
 
@@ -407,7 +407,7 @@ mod tests {
             ("its session ends", MINUTE, |them, _| them.end(&SESSION)),
             ("the server stops", MINUTE, |them, _| them.end_all()),
             ("the next one begins", MINUTE, |them, shared| {
-                them.executor(shared, &SESSION, 2, starts(), MINUTE).unwrap();
+                them.executor(shared, &SESSION, 2, STARTS, MINUTE).unwrap();
             }),
             ("a sweep finds it expired", Duration::ZERO, |them, _| drop(them.sweep(Instant::now(), 1))),
             ("a statement finds it expired", Duration::ZERO, |them, shared| {
@@ -418,7 +418,7 @@ mod tests {
             }),
             ("one too many finds it expired", Duration::ZERO, |them, shared| {
                 let other = SessionId { uuid: [2; 16], ..SESSION };
-                assert!(them.executor(shared, &other, 1, starts(), MINUTE).is_err());
+                assert!(them.executor(shared, &other, 1, STARTS, MINUTE).is_err());
             }),
         ];
         for (how, lifetime, end) in ends {
@@ -426,9 +426,9 @@ mod tests {
             let (transactions, cursors) = transactions(&Limits { transactions: 2, ..Limits::default() });
             let full = SessionId { uuid: [3; 16], ..SESSION };
             if lifetime.is_zero() {
-                transactions.executor(&shared, &full, 1, starts(), MINUTE).unwrap();
+                transactions.executor(&shared, &full, 1, STARTS, MINUTE).unwrap();
             }
-            transactions.executor(&shared, &SESSION, 1, starts(), lifetime).unwrap();
+            transactions.executor(&shared, &SESSION, 1, STARTS, lifetime).unwrap();
             for transaction in [Some(1), Some(1), None] {
                 cursors.keep(Cursor { transaction, ..cursor(1, false) }, MINUTE).unwrap();
             }
@@ -443,7 +443,7 @@ mod tests {
     async fn a_transaction_in_use_keeps_its_cursors() {
         let shared = shared();
         let (transactions, cursors) = transactions(&Limits::default());
-        let executor = transactions.executor(&shared, &SESSION, 1, starts(), MINUTE).unwrap();
+        let executor = transactions.executor(&shared, &SESSION, 1, STARTS, MINUTE).unwrap();
         cursors.keep(Cursor { transaction: Some(1), ..cursor(1, false) }, MINUTE).unwrap();
         assert!(!transactions.evict(&SESSION, 1));
         assert_eq!((transactions.is_open(&SESSION, 1), cursors.figures().open), (true, 1));
@@ -459,8 +459,7 @@ mod tests {
         let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         for (number, commits) in [(1, false), (2, true)] {
-            let executor =
-                transactions.executor(&shared, &session, number, starts(), Duration::ZERO).unwrap();
+            let executor = transactions.executor(&shared, &session, number, STARTS, Duration::ZERO).unwrap();
             crate::access::catalog::for_write(&executor, "db", "c").unwrap();
             drop(executor);
             std::thread::scope(|scope| {

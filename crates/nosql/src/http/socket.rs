@@ -330,7 +330,7 @@ mod tests {
         if let Some(reader) = &socket.unauthenticated {
             reader.may_read.store(true, Ordering::Relaxed);
         }
-        socket.read(&mut [0; 1 << 16]).await
+        socket.read(&mut [0; UNAUTHENTICATED_READ_BYTES]).await
     }
 
     #[tokio::test]
@@ -366,7 +366,7 @@ mod tests {
         let mut open = Vec::new();
         for _ in 0..transport::UNAUTHENTICATED_BYTES / HEADER_BYTES + TOO_MANY {
             let (mut socket, mut peer) = unauthenticated(&admission, &requests).await;
-            peer.write_all(&[b'a'; HEADER_BYTES]).await.unwrap();
+            peer.write_all(&vec![b'a'; HEADER_BYTES]).await.unwrap();
             let mut read = 0;
             while read < HEADER_BYTES {
                 read += read_piece(&mut socket).await.expect("it is not the newcomer that ends");
