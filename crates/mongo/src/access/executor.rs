@@ -13,7 +13,7 @@ use mql::Code;
 use mql::filter::Filter;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedMutexGuard, Semaphore};
 
 use crate::access::catalog;
 use crate::access::meter::Meter;
@@ -60,9 +60,19 @@ impl SharedState {
     }
 }
 
-/// A transaction that several commands work in, until one of them takes it out to commit it.
+/// The lock that a command holds while it works in a transaction, commits it or clears it: one at a time, and the others wait
+/// without a thread.
+pub(crate) type Turns = Arc<tokio::sync::Mutex<()>>;
+
+/// A command's turn in a transaction.
+pub(crate) type Turn = OwnedMutexGuard<()>;
+
+/// A transaction that several commands work in, one after another, until one of them takes it out to commit it.
 pub(crate) struct OpenTransaction {
+    /// Locked for as long as a statement computes, on a thread: only the command that has the turn locks it, so that it
+    /// never waits for another. (Measuring it tries to lock it, and holds it for a moment.)
     workspace: Mutex<Option<Workspace>>,
+    pub(crate) turns: Turns,
     /// The collections that it has made. They go with it unless it commits.
     pub(crate) collections: HeldCollections,
 }
@@ -71,10 +81,10 @@ impl OpenTransaction {
     /// Begins a transaction.
     pub(crate) fn begin(shared: &Arc<SharedState>) -> Result<OpenTransaction> {
         let workspace = Mutex::new(Some(shared.engine.begin()?));
-        Ok(OpenTransaction { workspace, collections: HeldCollections::new(shared) })
+        Ok(OpenTransaction { workspace, turns: Turns::default(), collections: HeldCollections::new(shared) })
     }
 
-    /// Takes its writes out, for its commit; none if another command has taken it before.
+    /// Takes its writes out, for its commit or its end; none if another command has taken it before. Needs the turn.
     pub(crate) fn take(&self) -> Option<Workspace> {
         self.workspace.lock().take()
     }
@@ -84,7 +94,7 @@ impl OpenTransaction {
         Some(self.workspace.try_lock()?.as_ref().map_or(0, Workspace::bytes))
     }
 
-    /// Returns the workspace, unless the transaction was ended meanwhile.
+    /// Returns the workspace, unless the transaction was ended meanwhile. Needs the turn.
     fn opened(&self) -> Result<MappedMutexGuard<'_, Workspace>> {
         MutexGuard::try_map(self.workspace.lock(), Option::as_mut).map_err(|_| {
             Error::new(Code::NO_SUCH_TRANSACTION, "The transaction has ended.")
@@ -305,6 +315,11 @@ impl Executor {
     /// Whether this transaction has made the collection and no other has confirmed it yet.
     pub(crate) fn has_made(&self, collection: &Collection) -> bool {
         self.transaction.as_ref().is_some_and(|transaction| transaction.collections.holds(collection))
+    }
+
+    /// Returns the turns of the transaction that this is, if it is one.
+    pub(crate) fn turns(&self) -> Option<Turns> {
+        self.transaction.as_ref().map(|transaction| Arc::clone(&transaction.turns))
     }
 
     /// Whether this is a transaction.

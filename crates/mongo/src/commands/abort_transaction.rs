@@ -2,14 +2,18 @@
 
 use mql::Code;
 
+use crate::access::permit::unless_stopped;
 use crate::protocol::error::{Error, Result};
 use crate::protocol::reply::Reply;
 use crate::service::call::Call;
 
-#[expect(clippy::unused_async, reason = "all commands have one shape")]
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (session, number) = call.transaction().ok_or_else(outside)?;
-    call.service.transactions.abort(session, number)?;
+    let opened = call.service.transactions.abort(session, number, &call.cancellation)?;
+    // It is aborted, and a statement that works in it has been stopped. When that has ended, the writes go.
+    if let Ok(_turn) = unless_stopped(opened.turns.lock(), &call.cancellation).await {
+        drop(opened.take());
+    }
     Ok(Reply::ok())
 }
 

@@ -3,6 +3,7 @@
 use engine::collection::Receipt;
 use mql::Code;
 
+use crate::access::permit::unless_stopped;
 use crate::protocol::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::protocol::reply::Reply;
 use crate::service::call::Call;
@@ -17,11 +18,12 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (session, number) = call.transaction().ok_or_else(outside)?;
     let transactions = &call.service.transactions;
     let receipt = Receipt { session: session.to_bytes(), number, statement: COMMIT };
-    let Some(lock) = transactions.commit_lock(session, number) else {
+    let Some(turns) = transactions.turns(session, number) else {
         // An earlier process, or a session that was ended since, may have committed it.
         return if call.engine.is_recorded(&receipt)? { Ok(Reply::ok()) } else { Err(none(number)) };
     };
-    let _commit = lock.lock().await;
+    // Until its turn comes, the transaction is open: the background step and `abortTransaction` can end it.
+    let _turn = unless_stopped(turns.lock(), &call.cancellation).await?;
     let found = match transactions.commit(session, number) {
         // The command that committed it may have been stopped before it noted that: the receipt came with the commit.
         Err(_) if call.engine.is_recorded(&receipt)? => return Ok(Reply::ok()),

@@ -98,6 +98,10 @@ pub(super) fn explain_stop(error: Error, cancellation: &Cancellation) -> Error {
                         'transactionLifetimeLimitSeconds'";
             Error::new(Code::TRANSACTION_EXCEEDED_LIFETIME, text).with_label(TRANSIENT_TRANSACTION)
         }
+        (Code::MAX_TIME_MS_EXPIRED, Some(CancelReason::TransactionAborted)) => {
+            let text = "operation was interrupted because its transaction has been aborted";
+            Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
+        }
         _ => error,
     }
 }

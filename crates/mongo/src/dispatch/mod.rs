@@ -371,19 +371,25 @@ async fn run_within_limits(call: &mut Call, began: Instant) -> Result<(Reply, Op
     });
     let _timer =
         limit.map(|limit| Timer::start(limit.saturating_sub(began.elapsed()), call.cancellation.clone()));
-    let outcome = match admission::wait(call).await {
-        Ok(permit) => {
-            call.executor.permit().keep(permit);
-            offload_future(call.bytes(), (call.command.run)(call)).await
-        }
-        Err(busy) => Err(busy),
+    let (turn, outcome) = match admission::turn(call).await {
+        Ok(turn) => (turn, run_admitted(call).await),
+        Err(stopped) => (None, Err(stopped)),
     };
-    call.executor.permit().keep(None);
     // A transaction ends with its first failed statement.
     if outcome.is_err() {
         call.abort_transaction();
     }
+    drop(turn);
     Ok((outcome?, unmet))
+}
+
+/// Runs the command once it may begin.
+async fn run_admitted(call: &mut Call) -> Result<Reply> {
+    let permit = admission::wait(call).await?;
+    call.executor.permit().keep(permit);
+    let outcome = offload_future(call.bytes(), (call.command.run)(call)).await;
+    call.executor.permit().keep(None);
+    outcome
 }
 
 /// Whether the command may read at a snapshot.

@@ -17,6 +17,8 @@ pub(crate) enum CancelReason {
     Abandoned = 3,
     /// The lifetime of its transaction is over.
     TransactionExpired = 4,
+    /// Another command has ended its transaction.
+    TransactionAborted = 5,
 }
 
 /// Stops a command.
@@ -37,6 +39,11 @@ impl Cancellation {
         self.waiters.notify_waiters();
     }
 
+    /// Whether it stops the same command as `other`.
+    pub(crate) fn is(&self, other: &Cancellation) -> bool {
+        Arc::ptr_eq(&self.flag, &other.flag)
+    }
+
     /// Completes when the command is to stop.
     pub(crate) async fn cancelled(&self) {
         loop {
@@ -55,6 +62,7 @@ impl Cancellation {
             CancelReason::Killed,
             CancelReason::Abandoned,
             CancelReason::TransactionExpired,
+            CancelReason::TransactionAborted,
         ]
         .into_iter()
         .find(|stop| *stop as u8 == self.reason.load(Ordering::Acquire))

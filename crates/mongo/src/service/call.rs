@@ -229,7 +229,7 @@ impl Call {
             && let Some((session, number)) = self.transaction()
         {
             // It may have ended meanwhile.
-            let _ = self.service.transactions.abort(session, number);
+            let _ = self.service.transactions.abort(session, number, &self.cancellation);
         }
     }
 

@@ -86,6 +86,7 @@ impl Service {
         access::remove_leftovers(&engine);
         let shares = Shares::new(&settings.limits);
         let cursors = Arc::new(Cursors::new(&shares));
+        let operations: Arc<Operations> = Arc::default();
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Arc::new(Service {
             account_keys: AccountKeys::new(&settings.account),
@@ -94,13 +95,13 @@ impl Service {
             metrics: FrontEndMetrics::new(Arc::clone(&settings.registry), commands),
             clock: ClusterClock::default(),
             sessions: Sessions::new(&shares),
-            operations: Arc::default(),
             statistics: Statistics::default(),
             parameters: Parameters::new(&settings.limits),
             fail_points: FailPoints::default(),
             recent_log: RecentLog::default(),
             usage: UseByCollection::default(),
-            transactions: Transactions::new(&shares, &cursors),
+            transactions: Transactions::new(&shares, &cursors, &operations),
+            operations,
             cursors,
             shares,
             settings,

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::diagnostics::operation_kind::OperationKind;
 use crate::protocol::cancellation::{CancelReason, Cancellation};
+use crate::protocol::fields::whole;
 use crate::protocol::redacted::redacted;
 use crate::protocol::reply::list;
 use crate::service::Service;
@@ -26,6 +27,15 @@ pub(crate) struct Operation {
     pub(crate) connection: Arc<Connection>,
     pub(crate) since: Instant,
     pub(crate) cancellation: Cancellation,
+}
+
+impl Operation {
+    /// Whether the command is a part of that transaction, or ends it.
+    pub(crate) fn is_in_transaction(&self, session: &SessionId, number: i64) -> bool {
+        self.session.as_ref() == Some(session)
+            && self.body.get("autocommit").is_some()
+            && self.body.get("txnNumber").and_then(whole) == Some(number)
+    }
 }
 
 /// All commands that run.

@@ -12,11 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::protocol::cancellation::CancelReason;
-use crate::protocol::fields::whole;
 use crate::service::Service;
-use crate::service::operations::Operation;
-use crate::session::SessionId;
 
 /// How many transactions one step ends at most: each may have made collections, which are dropped with it.
 const TRANSACTIONS_PER_STEP: usize = 64;
@@ -83,10 +79,6 @@ impl Service {
 
     fn sweep_step(&self, now: Instant) -> Option<Instant> {
         let transactions = self.transactions.sweep(now, TRANSACTIONS_PER_STEP);
-        for (session, number, _) in &transactions.expired {
-            let is_meant = |operation: &Operation| is_in_transaction(operation, session, *number);
-            self.operations.stop(is_meant, CancelReason::TransactionExpired);
-        }
         let cursors = self.cursors.sweep(now, self.cursor_idle(), ENTRIES_PER_STEP);
         let sessions = self.sessions.sweep(now, ENTRIES_PER_STEP);
         self.clean_up_all(&sessions.expired);
@@ -102,13 +94,6 @@ impl Service {
     pub async fn sweep_due(&self) {
         self.sweep_timer.wait().await;
     }
-}
-
-/// Whether a running command is a statement of that transaction.
-fn is_in_transaction(operation: &Operation, session: &SessionId, number: i64) -> bool {
-    operation.session.as_ref() == Some(session)
-        && operation.body.get("autocommit").is_some()
-        && operation.body.get("txnNumber").and_then(whole) == Some(number)
 }
 
 #[cfg(test)]

@@ -13,9 +13,11 @@ use mql::Code;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::access::executor::{Executor, OpenTransaction, SharedState};
+use crate::access::executor::{Executor, OpenTransaction, SharedState, Turns};
+use crate::protocol::cancellation::{CancelReason, Cancellation};
 use crate::protocol::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::protocol::limits::IDLE_BASE_BYTES;
+use crate::service::operations::{Operation, Operations};
 use crate::session::cursors::{Cursors, TransactionCursors};
 use crate::session::shares::{HeldKind, Refusal, Share, Shares, UserDigest};
 use crate::session::sweep_result::SweepResult;
@@ -25,6 +27,8 @@ use crate::session::{SessionHold, SessionId};
 pub(crate) struct Transactions {
     shares: Arc<Shares>,
     cursors: Arc<Cursors>,
+    /// The running commands, of which those end that belong to a transaction that ends.
+    operations: Arc<Operations>,
     by_session: Mutex<HashMap<SessionId, Transaction>>,
 }
 
@@ -33,8 +37,8 @@ struct Transaction {
     state: State,
     /// When it is too old to go on.
     until: Instant,
-    /// Held by the command that commits it: a second commit meanwhile waits for the outcome.
-    commit: Arc<tokio::sync::Mutex<()>>,
+    /// Held by the command that works in it or commits it: a second commit meanwhile waits for the outcome.
+    turns: Turns,
 }
 
 pub(crate) enum State {
@@ -63,10 +67,15 @@ pub(crate) enum Commit {
 }
 
 impl Transactions {
-    pub(crate) fn new(shares: &Arc<Shares>, cursors: &Arc<Cursors>) -> Transactions {
+    pub(crate) fn new(
+        shares: &Arc<Shares>,
+        cursors: &Arc<Cursors>,
+        operations: &Arc<Operations>,
+    ) -> Transactions {
         Transactions {
             shares: Arc::clone(shares),
             cursors: Arc::clone(cursors),
+            operations: Arc::clone(operations),
             by_session: Mutex::default(),
         }
     }
@@ -115,9 +124,12 @@ impl Transactions {
             let opening = Arc::clone(&opened);
             let state = State::Open { opened: opening, share, _cursors: cursors, _session: hold };
             let until = Instant::now() + lifetime;
-            let new = Transaction { number, state, until, commit: Arc::default() };
+            let new = Transaction { number, state, until, turns: Arc::clone(&opened.turns) };
             let ended = known.insert(session.clone(), new);
             drop(known);
+            if let Some(ended) = &ended {
+                self.stop(session, ended.number, &ended.state, CancelReason::TransactionAborted, None);
+            }
             // Dropping what it made takes a while: no other command waits for it.
             drop(ended);
             return Ok(opened);
@@ -127,6 +139,9 @@ impl Transactions {
         let expired = transaction.expire(Instant::now());
         let opened = transaction.opened(number);
         drop(known);
+        if let Some(expired) = &expired {
+            self.stop(session, number, expired, CancelReason::TransactionExpired, None);
+        }
         drop(expired);
         opened
     }
@@ -192,18 +207,21 @@ impl Transactions {
         transaction.is_some_and(|transaction| matches!(transaction.state, State::Open { .. }))
     }
 
-    /// Returns the lock that a command holds to commit a transaction; none if the session knows no transaction of that number.
-    pub(crate) fn commit_lock(
-        &self,
-        session: &SessionId,
-        number: i64,
-    ) -> Option<Arc<tokio::sync::Mutex<()>>> {
+    /// Returns an error unless a transaction is open.
+    pub(crate) fn check_open(&self, session: &SessionId, number: i64) -> Result<()> {
         let known = self.by_session.lock();
-        let transaction = known.get(session).filter(|transaction| transaction.number == number)?;
-        Some(Arc::clone(&transaction.commit))
+        let transaction = known.get(session).filter(|transaction| transaction.number == number);
+        transaction.ok_or_else(|| none(number))?.opened(number).map(drop)
     }
 
-    /// Takes the transaction that is to be committed.
+    /// Returns the turns of a transaction; none if the session knows no transaction of that number.
+    pub(crate) fn turns(&self, session: &SessionId, number: i64) -> Option<Turns> {
+        let known = self.by_session.lock();
+        let transaction = known.get(session).filter(|transaction| transaction.number == number)?;
+        Some(Arc::clone(&transaction.turns))
+    }
+
+    /// Takes the transaction that is to be committed, by the command that has the turn.
     pub(crate) fn commit(&self, session: &SessionId, number: i64) -> Result<Commit> {
         let mut known = self.by_session.lock();
         let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
@@ -233,8 +251,14 @@ impl Transactions {
         }
     }
 
-    /// Aborts a transaction; an error if there is none that could be.
-    pub(crate) fn abort(&self, session: &SessionId, number: i64) -> Result<()> {
+    /// Aborts a transaction and stops the commands that work in it or wait for their turn, except for the one that aborts it.
+    /// Returns what was open, or an error if there is none that could be aborted.
+    pub(crate) fn abort(
+        &self,
+        session: &SessionId,
+        number: i64,
+        by: &Cancellation,
+    ) -> Result<Arc<OpenTransaction>> {
         let mut known = self.by_session.lock();
         match known.get_mut(session).filter(|transaction| transaction.number == number) {
             None => Err(none(number)),
@@ -247,9 +271,31 @@ impl Transactions {
             Some(transaction) => {
                 let ended = std::mem::replace(&mut transaction.state, State::Aborted);
                 drop(known);
-                drop(ended);
-                Ok(())
+                self.stop(session, number, &ended, CancelReason::TransactionAborted, Some(by));
+                match ended {
+                    State::Open { opened, .. } => Ok(opened),
+                    State::Committed | State::Aborted | State::Evicted => Err(none(number)),
+                }
             }
+        }
+    }
+
+    /// Stops the commands that work in a transaction that has ended, or wait for their turn: they hold what it holds.
+    fn stop(
+        &self,
+        session: &SessionId,
+        number: i64,
+        ended: &State,
+        why: CancelReason,
+        except: Option<&Cancellation>,
+    ) {
+        // What is not in use is not searched for: clients may end many at once.
+        if matches!(ended, State::Open { opened, .. } if Arc::strong_count(opened) > 1) {
+            let is_meant = |operation: &Operation| {
+                operation.is_in_transaction(session, number)
+                    && except.is_none_or(|except| !operation.cancellation.is(except))
+            };
+            self.operations.stop(is_meant, why);
         }
     }
 
@@ -259,16 +305,20 @@ impl Transactions {
         drop(ended);
     }
 
-    /// Aborts transactions that have exceeded their lifetime, at most so many.
+    /// Aborts transactions that have exceeded their lifetime, at most so many, and stops the commands that work in them.
     pub(crate) fn sweep(&self, now: Instant, most: usize) -> SweepResult<Ended> {
         let mut known = self.by_session.lock();
         let end = |(session, transaction): (&SessionId, &mut Transaction)| {
             let number = transaction.number;
             transaction.expire(now).map(|state| (session.clone(), number, state))
         };
-        let expired = known.iter_mut().filter_map(end).take(most).collect();
+        let expired: Vec<Ended> = known.iter_mut().filter_map(end).take(most).collect();
         let open = known.values().filter(|transaction| matches!(transaction.state, State::Open { .. }));
         let next_due = open.map(|transaction| transaction.until).min();
+        drop(known);
+        for (session, number, ended) in &expired {
+            self.stop(session, *number, ended, CancelReason::TransactionExpired, None);
+        }
         SweepResult { expired, next_due }
     }
 
@@ -357,7 +407,7 @@ mod tests {
     fn transactions(limits: &Limits) -> (Transactions, Arc<Cursors>) {
         let shares = Shares::new(limits);
         let cursors = Arc::new(Cursors::new(&shares));
-        (Transactions::new(&shares, &cursors), cursors)
+        (Transactions::new(&shares, &cursors, &Arc::default()), cursors)
     }
 
     /// As the first command of a transaction, of a session that nothing else looks at.
@@ -401,7 +451,9 @@ mod tests {
     #[tokio::test]
     async fn cursors_end_with_their_transaction_however_it_ends() {
         let ends: [(&str, Duration, End); 10] = [
-            ("it is aborted", MINUTE, |them, _| them.abort(&SESSION, 1).unwrap()),
+            ("it is aborted", MINUTE, |them, _| {
+                them.abort(&SESSION, 1, &Cancellation::default()).unwrap();
+            }),
             ("it is committed", MINUTE, |them, _| drop(them.commit(&SESSION, 1).unwrap())),
             ("it is evicted", MINUTE, |them, _| assert!(them.evict(&SESSION, 1))),
             ("its session ends", MINUTE, |them, _| them.end(&SESSION)),

@@ -38,5 +38,6 @@ mod system_collections;
 mod text;
 mod tls;
 mod transactions;
+mod turns;
 mod views;
 mod writes;
