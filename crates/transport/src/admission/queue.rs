@@ -31,7 +31,7 @@ use super::share::Share;
 use super::starvation::Starvation;
 use crate::tenant::Tenant;
 
-/// The largest number of waiting requests, all tenants together.
+/// The largest number of waiting requests that can be refused, all tenants together.
 pub(super) const WAITING_MAX: usize = 4096;
 
 /// The divisor of the wait limit where a tenant's queue has existed for the whole limit.
@@ -53,6 +53,8 @@ pub(super) struct WaitQueue {
 struct State {
     taken: usize,
     waiting: usize,
+    /// Those of the waiting requests that can be refused.
+    refusable: usize,
     waiters: u64,
     /// Tenants that hold units or wait for some.
     tenants: HashMap<Tenant, Account>,
@@ -67,6 +69,8 @@ struct Account {
     /// The sum of the times when its permits were granted.
     began: Duration,
     waiting: VecDeque<Waiter>,
+    /// Those of its waiting requests that can be refused.
+    refusable: usize,
     /// Since when at least one of its requests has been waiting without a break.
     queued_since: Option<Instant>,
 }
@@ -75,8 +79,18 @@ struct Account {
 struct Waiter {
     number: u64,
     units: usize,
+    kind: WaitKind,
     /// Reports when its units were granted.
     grant: oneshot::Sender<Duration>,
+}
+
+/// Whether a request may be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitKind {
+    /// Its position counts against [`WAITING_MAX`] and the shares in it.
+    Refusable,
+    /// It continues earlier work: it takes no position from requests that can be refused.
+    Unbounded,
 }
 
 /// Units held by a tenant, until this is dropped.
@@ -126,7 +140,7 @@ impl WaitQueue {
         units: usize,
         limit: Duration,
     ) -> Result<Slot<'_>, Busy> {
-        let (waiting, max_wait) = match self.begin(tenant, units, WAITING_MAX) {
+        let (waiting, max_wait) = match self.begin(tenant, units, WaitKind::Refusable) {
             Begun::Entered(slot) => return Ok(slot),
             Begun::Full => return Err(self.shed(tenant)),
             Begun::Waits(waiting, max_wait) => (waiting, max_wait),
@@ -142,10 +156,10 @@ impl WaitQueue {
     }
 
     /// Takes units as [`enter`](Self::enter) does, however long that takes and however many wait: as many as there are
-    /// connections. A wait that others would not have is counted as their refusal when it says whether the server is
+    /// connections. They take no position from requests that can be refused. A wait that others would not have is counted as their refusal when it says whether the server is
     /// ready. `None` if the queue were gone.
     pub(super) async fn enter_unbounded(&self, tenant: Tenant, units: usize) -> Option<Slot<'_>> {
-        let waiting = match self.begin(tenant, units, usize::MAX / 8) {
+        let waiting = match self.begin(tenant, units, WaitKind::Unbounded) {
             Begun::Entered(slot) => return Some(slot),
             Begun::Full => return None,
             Begun::Waits(waiting, _) => waiting,
@@ -160,7 +174,7 @@ impl WaitQueue {
         }
     }
 
-    fn begin(&self, tenant: Tenant, units: usize, waiting_max: usize) -> Begun<'_> {
+    fn begin(&self, tenant: Tenant, units: usize, kind: WaitKind) -> Begun<'_> {
         let units = units.min(self.limit);
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -170,16 +184,19 @@ impl WaitQueue {
             let began = self.charge(&mut state, tenant, units, now);
             return Begun::Entered(Slot { queue: self, charge: Charge { tenant, units, began } });
         }
-        let queued = state.tenants.get(&tenant).map_or(0, |account| account.waiting.len());
-        if !Share::Most.allows(queued, 1, waiting_max.saturating_sub(state.waiting)) {
+        let queued = state.tenants.get(&tenant).map_or(0, |account| account.refusable);
+        let is_refusable = kind == WaitKind::Refusable;
+        if is_refusable && !Share::Most.allows(queued, 1, WAITING_MAX.saturating_sub(state.refusable)) {
             return Begun::Full;
         }
         let (grant, granted) = oneshot::channel();
         state.waiters += 1;
         let number = state.waiters;
         state.waiting += 1;
+        state.refusable += usize::from(is_refusable);
         let account = state.account(tenant, now - self.epoch);
-        account.waiting.push_back(Waiter { number, units, grant });
+        account.waiting.push_back(Waiter { number, units, kind, grant });
+        account.refusable += usize::from(is_refusable);
         let since = *account.queued_since.get_or_insert(now);
         let is_burst = now.duration_since(since) < self.max_wait;
         let max_wait = if is_burst { self.max_wait } else { self.max_wait / SHORT_WAIT };
@@ -208,9 +225,8 @@ impl WaitQueue {
             if account.waiting.front().is_none_or(|waiter| waiter.units > free) {
                 return;
             }
-            let Some(waiter) = account.waiting.pop_front() else { return };
-            account.leave_queue();
-            state.waiting -= 1;
+            let Some(waiter) = account.leave_queue(0) else { return };
+            state.left_queue(&waiter);
             let began = self.charge(state, tenant, waiter.units, now);
             // A waiter leaves the queue under the lock, so the receiver of one still in it exists.
             let _ = waiter.grant.send(began);
@@ -275,6 +291,12 @@ impl State {
         next.min_by_key(|(used, number, _)| (*used, *number)).map(|(_, _, tenant)| tenant)
     }
 
+    /// Counts a request that waits no longer.
+    fn left_queue(&mut self, waiter: &Waiter) {
+        self.waiting -= 1;
+        self.refusable -= usize::from(waiter.kind == WaitKind::Refusable);
+    }
+
     fn forget_idle(&mut self, tenant: Tenant) {
         if self.tenants.get(&tenant).is_some_and(|account| account.held == 0 && account.waiting.is_empty()) {
             self.tenants.remove(&tenant);
@@ -287,10 +309,14 @@ impl Account {
         self.used + times(now, self.held).saturating_sub(self.began)
     }
 
-    fn leave_queue(&mut self) {
+    /// Removes the waiting request at that position.
+    fn leave_queue(&mut self, position: usize) -> Option<Waiter> {
+        let waiter = self.waiting.remove(position)?;
+        self.refusable -= usize::from(waiter.kind == WaitKind::Refusable);
         if self.waiting.is_empty() {
             self.queued_since = None;
         }
+        Some(waiter)
     }
 }
 
@@ -331,10 +357,9 @@ impl Drop for Waiting<'_> {
         }
         let mut state = self.queue.state.lock();
         let Some(account) = state.tenants.get_mut(&self.tenant) else { return };
-        if let Some(position) = account.waiting.iter().position(|waiter| waiter.number == self.number) {
-            account.waiting.remove(position);
-            account.leave_queue();
-            state.waiting -= 1;
+        let position = account.waiting.iter().position(|waiter| waiter.number == self.number);
+        if let Some(waiter) = position.and_then(|position| account.leave_queue(position)) {
+            state.left_queue(&waiter);
             state.forget_idle(self.tenant);
             self.queue.grant(&mut state, Instant::now());
             return;

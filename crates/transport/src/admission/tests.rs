@@ -152,6 +152,41 @@ async fn too_long_a_queue_refuses_at_once_and_leaves_positions_to_others() {
     assert_eq!(admission.stats(Work::Query), WorkStats { working: 0, waiting: 0, shed: 1 });
 }
 
+/// Otherwise one tenant's statements of open transactions, or its paused writes, have every request of others refused.
+#[tokio::test(start_paused = true)]
+async fn requests_that_are_not_refused_take_no_position_from_those_that_are() {
+    let admission = admission(8);
+    let (greedy, honest) = (tenant("greedy"), tenant("honest"));
+    let mut held = Vec::new();
+    for _ in 0..6 {
+        held.push(admission.enter(greedy, Work::Query).await.unwrap());
+    }
+    let wait_unbounded = || {
+        let admission = Arc::clone(&admission);
+        tokio::spawn(async move { drop(admission.enter_unbounded(greedy, Work::Query).await.unwrap()) })
+    };
+    let unbounded: Vec<_> = (0..2 * WAITING_MAX).map(|_| wait_unbounded()).collect();
+    while admission.stats(Work::Query).waiting < unbounded.len() {
+        tokio::task::yield_now().await;
+    }
+    let began = Instant::now();
+    let two = (
+        admission.enter(honest, Work::Query).await.unwrap(),
+        admission.enter(honest, Work::Query).await.unwrap(),
+    );
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    // With all permits held, others wait as long as ever, and the greedy tenant has its own positions.
+    let third = wait_for_permit(&admission, honest, Duration::ZERO).await;
+    let own = wait_for_permit(&admission, greedy, Duration::ZERO).await;
+    unbounded[0].abort();
+    drop((held, two));
+    assert_eq!((third.await.unwrap(), own.await.unwrap()), (Ok(()), Ok(())));
+    for task in unbounded.into_iter().skip(1) {
+        task.await.unwrap();
+    }
+    assert_eq!(admission.stats(Work::Query), WorkStats { working: 0, waiting: 0, shed: 0 });
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_given_up_leaves_the_queue_or_gives_back_its_permit() {
     let admission = admission(1);
