@@ -258,13 +258,15 @@ impl Executor {
         }
         for target in targets() {
             while engine.is_claimed(collection, &target) {
-                let Ok(_waiter) = self.shared.waiters.try_acquire() else { return Ok(()) };
+                let Ok(waiter) = self.shared.waiters.try_acquire() else { return Ok(()) };
                 let ended = Arc::new(Notify::new());
                 let notified = Arc::clone(&ended);
                 let wait = engine.when_released(collection, &target, move || notified.notify_one());
-                let Some(_wait) = wait else { break };
+                let Some(wait) = wait else { break };
                 let paused = self.permit.pause();
                 unless_stopped(ended.notified(), &self.cancellation).await?;
+                // The transaction has ended: while this write waits for its permit, another may wait for a transaction.
+                drop((wait, waiter));
                 self.permit.resume(paused, &self.cancellation).await?;
             }
         }

@@ -7,6 +7,7 @@ use mql::Code;
 use tokio::time::{Instant, sleep_until};
 use transport::Work;
 
+use crate::access::permit::unless_stopped;
 use crate::access::{Batch, PipelineCursor};
 use crate::change_stream::{ChangeBatch, Stream};
 use crate::protocol::cancellation::Timer;
@@ -49,8 +50,13 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         Remaining::Pipeline(pipeline_cursor) => {
             // A cursor that has begun is never refused: no driver asks for a batch again.
             let tenant = call.connection.tenant();
-            let _permit = call.service.settings.admission.enter_unbounded(tenant, Work::Query).await;
-            call.blocking(|| next_in_time(call, pipeline_cursor, time_left, size)).map(replied)
+            let permit = call.service.settings.admission.enter_unbounded(tenant, Work::Query);
+            match unless_stopped(permit, &call.cancellation).await {
+                Ok(_permit) => {
+                    call.blocking(|| next_in_time(call, pipeline_cursor, time_left, size)).map(replied)
+                }
+                Err(stopped) => Err(stopped),
+            }
         }
     };
     let (finished, count, reply) = outcome.inspect_err(|_| call.service.cursors.finish(id))?;

@@ -183,7 +183,8 @@ impl Service {
         let now = Instant::now();
         let (session, replaced) = self.sessions.touch(id, now)?;
         if let Some(replaced) = replaced {
-            self.clean_up(&replaced);
+            // It was not in use and held nothing. A command may have begun it again meanwhile, with a transaction.
+            self.transactions.forget_ended(&replaced.id);
         }
         self.sweep_timer.set(now + SESSION_LIFETIME);
         Ok(session)

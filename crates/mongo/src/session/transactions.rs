@@ -299,6 +299,14 @@ impl Transactions {
         }
     }
 
+    /// Forgets the last transaction of a session unless it is open.
+    pub(crate) fn forget_ended(&self, session: &SessionId) {
+        let mut known = self.by_session.lock();
+        if known.get(session).is_some_and(|transaction| !matches!(transaction.state, State::Open { .. })) {
+            known.remove(session);
+        }
+    }
+
     /// Aborts what a session has open, and forgets it.
     pub(crate) fn end(&self, session: &SessionId) {
         let ended = self.by_session.lock().remove(session);
@@ -488,6 +496,20 @@ mod tests {
             assert!(!transactions.is_open(&SESSION, 1), "{how}");
             assert_eq!(cursors.figures().open, 1, "{how}: the one of no transaction stays");
         }
+    }
+
+    /// A command may begin a session again, with a transaction, before it is cleaned up after the one that was replaced.
+    #[tokio::test]
+    async fn what_is_forgotten_of_a_replaced_session_is_not_open() {
+        let shared = shared();
+        let (transactions, _) = transactions(&Limits::default());
+        transactions.executor(&shared, &SESSION, 1, STARTS, MINUTE).unwrap();
+        transactions.forget_ended(&SESSION);
+        assert!(transactions.is_open(&SESSION, 1));
+        transactions.abort(&SESSION, 1, &Cancellation::default()).unwrap();
+        assert!(transactions.turns(&SESSION, 1).is_some());
+        transactions.forget_ended(&SESSION);
+        assert!(transactions.turns(&SESSION, 1).is_none());
     }
 
     /// What a command works in is not evicted, and keeps its cursors.
