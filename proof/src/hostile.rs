@@ -114,7 +114,9 @@ pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Resul
     let bounds = ["--request-memory", &room, "--mongo-idle-memory", &idle];
     let (mut told, mut failed, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
     let chosen = std::env::var("BOLIDE_ATTACKS").unwrap_or_default();
-    for attack in attacks.iter().filter(|attack| attack.name.contains(&chosen)) {
+    let selected: Vec<&Attack> = attacks.iter().filter(|attack| attack.name.contains(&chosen)).collect();
+    ensure!(!selected.is_empty(), "no attack has '{chosen}' (BOLIDE_ATTACKS) in its name");
+    for &attack in &selected {
         // A client without a key is unauthenticated for the MongoDB API, too.
         let options = bounds.iter().chain(&["--mongo-auth"]).chain(attack.options);
         launch.options = options.map(|&word| word.to_owned()).collect();
@@ -133,7 +135,10 @@ pub fn run_attacks(setting: &Setting, place: &Path, attacks: &[Attack]) -> Resul
             }
         }
     }
-    ensure!(failed.is_empty(), "{} of {} attacks: {}", failed.len(), attacks.len(), failed.join("; "));
+    ensure!(failed.is_empty(), "{} of {} attacks: {}", failed.len(), selected.len(), failed.join("; "));
+    if selected.len() < attacks.len() {
+        told.insert(0, format!("only {} of {} attacks (BOLIDE_ATTACKS)", selected.len(), attacks.len()));
+    }
     if !unjudged.is_empty() {
         return Ok(Outcome::Skipped(format!(
             "other machines took the processors, so latency was not judged of: {}; all else held",

@@ -13,8 +13,8 @@ use crate::hostile_peers::{
     PeerGroup, Reading, announcement, preface, unfinished_authentication, unread_answers,
 };
 use crate::hostile_users::{
-    add_grouped, add_users, guesses, idle_cursors, idle_transactions, many_cursors, many_sessions,
-    queries_in_transactions,
+    add_grouped, add_users, commits_beside_queries, guesses, idle_cursors, idle_transactions, many_cursors,
+    many_sessions, queries_in_transactions,
 };
 use crate::process::Server;
 use crate::{Outcome, Setting};
@@ -140,6 +140,12 @@ const ATTACKS: &[Attack] = &[
         By::User,
         WAITING,
         queries_in_transactions,
+    ),
+    Attack::new(
+        "a user with the role read commits 40 transactions while each groups 50,000 documents",
+        By::User,
+        WAITING,
+        commits_beside_queries,
     ),
     Attack::new("40 idle cursors with 100,000 groups each", By::IdleUser, ENDED, idle_cursors),
     Attack::new("24 open transactions of 60 MiB each", By::IdleUser, ENDED, idle_transactions),

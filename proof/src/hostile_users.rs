@@ -23,6 +23,9 @@ const BARE: &str = "bare";
 /// The transactions that run queries at once, and the documents that each of them groups.
 const QUERYING: u64 = 200;
 const GROUPED: i32 = 50_000;
+/// The transactions that are committed while a query runs in them, and how long after it.
+const COMMITTING: u64 = 40;
+const BESIDE: Duration = Duration::from_millis(5);
 /// How many sessions one command names.
 const NAMED: u64 = 5_000;
 /// After this many refusals in a row nothing is left to take.
@@ -69,14 +72,29 @@ fn session(number: u64) -> Bson {
 
 /// Opens transactions by cheap reads, and then groups a collection in all of them at once, again and again.
 pub fn queries_in_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
+    in_transactions(server, over, QUERYING, query_in_transactions)
+}
+
+/// Groups a collection in transactions, and commits each on another connection while it does so.
+pub fn commits_beside_queries(server: &Server, over: &AtomicBool) -> Result<u64> {
+    in_transactions(server, over, COMMITTING, commit_beside_queries)
+}
+
+/// Runs a function on a thread for each of so many sessions; it counts what it asks for.
+fn in_transactions(
+    server: &Server,
+    over: &AtomicBool,
+    sessions: u64,
+    run: fn(&Server, &AtomicBool, u64, &AtomicU64) -> Result<()>,
+) -> Result<u64> {
     let asked = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..QUERYING)
+        let workers: Vec<_> = (0..sessions)
             .map(|number| {
                 let asked = &asked;
                 std::thread::Builder::new()
                     .stack_size(256 << 10)
-                    .spawn_scoped(scope, move || query_in_transactions(server, over, number, asked))
+                    .spawn_scoped(scope, move || run(server, over, number, asked))
             })
             .collect::<std::io::Result<_>>()?;
         workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
@@ -95,18 +113,48 @@ fn query_in_transactions(server: &Server, over: &AtomicBool, number: u64, asked:
         let mut goes_on =
             succeeds(wire.exchange(&message("test", part(begin).bool("startTransaction", true)))?)?;
         while goes_on && !over.load(Ordering::Relaxed) {
-            let group = Bson::new().document("$group", Bson::new().text("_id", "$k")).finish();
-            let count = Bson::new().text("$count", "n").finish();
-            let query = Bson::new().text("aggregate", "grouped").array("pipeline", [group, count]);
-            let query = part(query.document("cursor", Bson::new()));
             asked.fetch_add(1, Ordering::Relaxed);
-            goes_on = succeeds(wire.exchange(&message("test", query))?)?;
+            goes_on = succeeds(wire.exchange(&message("test", part(grouping())))?)?;
         }
         if over.load(Ordering::Relaxed) {
             break;
         }
         // Its time was over, or there is too much to do.
         std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
+fn grouping() -> Bson {
+    let group = Bson::new().document("$group", Bson::new().text("_id", "$k")).finish();
+    let count = Bson::new().text("$count", "n").finish();
+    let query = Bson::new().text("aggregate", "grouped").array("pipeline", [group, count]);
+    query.document("cursor", Bson::new())
+}
+
+fn commit_beside_queries(server: &Server, over: &AtomicBool, number: u64, asked: &AtomicU64) -> Result<()> {
+    let (mut wire, mut beside) = (connect(server, "read")?, connect(server, "read")?);
+    for transaction in 1.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let part = |command: Bson| {
+            let command = command.document("lsid", session(number)).long("txnNumber", transaction);
+            command.bool("autocommit", false)
+        };
+        let begin = Bson::new().text("find", "c").document("filter", Bson::new().int("_id", 1));
+        if !succeeds(wire.exchange(&message("test", part(begin).bool("startTransaction", true)))?)? {
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        }
+        asked.fetch_add(1, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let query = scope.spawn(|| wire.exchange(&message("test", part(grouping()))).map(drop));
+            std::thread::sleep(BESIDE);
+            let commit = part(Bson::new().int("commitTransaction", 1));
+            beside.exchange(&message("admin", commit))?;
+            query.join().expect("it does not panic")
+        })?;
     }
     Ok(())
 }
