@@ -176,7 +176,7 @@ fn speed(text: &mut String, results: &Results) {
 
 /// Returns the bytes written to disks for each byte of a document, of operations that write one.
 fn amplification(run: &Run, figures: &Figures) -> Option<f64> {
-    let writes_one = matches!(run.kind, Kind::Insert | Kind::InsertMortal | Kind::Replace | Kind::Upsert);
+    let writes_one = matches!(run.kind, Kind::Insert | Kind::InsertExpiring | Kind::Replace | Kind::Upsert);
     figures.written_bytes.filter(|_| writes_one).map(|bytes| bytes / run.size as f64)
 }
 
