@@ -137,14 +137,21 @@ fn direct_mode(results: &Results) -> Vec<Aim> {
     let Some(Comparison { costs, gains }) = &results.direct else { return Vec::new() };
     let ratio = |cost: &Costs| {
         Some(Aim {
-            what: format!("CPU of one {} in direct mode / REST, {} connection(s)", cost.kind.name(), cost.connections),
+            what: format!(
+                "CPU of one {} in direct mode / REST, {} connection(s)",
+                cost.kind.name(),
+                cost.connections
+            ),
             limit: AtMost(cost.aim()?),
             found: Some(cost.ratio()),
             unit: "",
         })
     };
     let gain = |(kind, gain): &(Kind, f64)| Aim {
-        what: format!("throughput of one connection in direct mode, {IN_FLIGHT} {}s in flight / 1", kind.name()),
+        what: format!(
+            "throughput of one connection in direct mode, {IN_FLIGHT} {}s in flight / 1",
+            kind.name()
+        ),
         limit: AtLeast(GAIN_AIM),
         found: Some(*gain),
         unit: "",
