@@ -103,6 +103,33 @@ fn ratios(results: &Results) -> Vec<Aim> {
     aims
 }
 
+fn direct_mode(results: &Results) -> Vec<Aim> {
+    // The list of bad runs says why it is missing.
+    let Some(Comparison { costs, gains }) = &results.direct else { return Vec::new() };
+    let ratio = |cost: &Costs| {
+        Some(Aim {
+            what: format!(
+                "CPU of one {} in direct mode / REST, {} connection(s)",
+                cost.kind.name(),
+                cost.connections
+            ),
+            limit: AtMost(cost.aim()?),
+            found: Some(cost.ratio()),
+            unit: "",
+        })
+    };
+    let gain = |(kind, gain): &(Kind, f64)| Aim {
+        what: format!(
+            "throughput of one connection in direct mode, {IN_FLIGHT} {}s in flight / 1",
+            kind.name()
+        ),
+        limit: AtLeast(GAIN_AIM),
+        found: Some(*gain),
+        unit: "",
+    };
+    costs.iter().filter_map(ratio).chain(gains.iter().map(gain)).collect()
+}
+
 fn expired(results: &Results) -> Vec<Aim> {
     let storm = results.storm.as_ref();
     let items = storm.map_or("items".to_owned(), |storm| format!("{} items", storm.items));
