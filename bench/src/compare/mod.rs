@@ -23,6 +23,7 @@ use bolide_bench::peer::{
 use bolide_bench::workload::Kind;
 
 pub use self::options::{Extent, Options};
+use crate::direct::{self, Comparison};
 use crate::grow::{self, Growth};
 use crate::purge::{self, StormEffect};
 use crate::report;
@@ -84,6 +85,8 @@ pub struct Results {
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
     pub verdicts: Option<Verdicts>,
+    /// Direct mode beside REST.
+    pub direct: Option<Comparison>,
     pub growth: Option<Growth>,
     pub storm: Option<StormEffect>,
     pub churn: Option<Churn>,
@@ -122,6 +125,10 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     note(&mut results, "more than the cache", |results| large_part(binary, &options, results));
     note(&mut results, "bare store", |results| bare::measure(binary, &options, results));
     note(&mut results, "verdicts", |results| verdicts_part(binary, &options, results));
+    note(&mut results, "direct mode", |results| {
+        results.direct = Some(direct::measure(binary, options.rounds(), options.length())?);
+        Ok(())
+    });
     note(&mut results, "growth", |results| {
         results.growth = Some(grow::run(binary, options.most_items())?);
         Ok(())
@@ -263,7 +270,8 @@ fn one_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) 
     let is_wanted = |name: &str| {
         matches!(name, "bolide rest" | "bolide wire" | "postgresql") || name.starts_with("empty")
     };
-    let some: Vec<&MeasuredPeer> = places.iter().copied().filter(|place| is_wanted(place.peer.name())).collect();
+    let some: Vec<&MeasuredPeer> =
+        places.iter().copied().filter(|place| is_wanted(place.peer.name())).collect();
     for kind in Kind::ALL {
         go_round(&some, options, results, Section::One, plan(kind, 1, Pace::Closed, options), 0);
     }
@@ -308,7 +316,8 @@ pub fn small_cache_mib(options: &Options) -> u64 {
 
 /// Loads the ordinary set into each peer.
 fn loaded(peers: Vec<Box<dyn Peer>>, options: &Options) -> Result<Vec<MeasuredPeer>> {
-    let mut places: Vec<MeasuredPeer> = peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
+    let mut places: Vec<MeasuredPeer> =
+        peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
     for place in &mut places {
         let set = DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items());
         load(place.peer.as_ref(), &set, CONNECTIONS)?;

@@ -5,6 +5,7 @@
 mod against;
 mod aims;
 mod badly;
+mod direct;
 mod machine;
 mod rows;
 mod verdicts;
@@ -31,6 +32,7 @@ pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<
     cost(&mut text, results);
     speed(&mut text, results);
     bare(&mut text, results);
+    direct::table(&mut text, results);
     part(&mut text, results, Section::One, "## One connection");
     part(&mut text, results, Section::Connections, "## 64 and 256 connections");
     let transport = "## Inside TLS, and over HTTP/2\n\nThree servers alike. The SDKs use https by default; HTTP/2 is measured \
