@@ -80,6 +80,10 @@ impl Process {
     }
 
     fn end(&mut self) {
+        // The number of a process that has ended may be another's by now.
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         // An interrupt is a fast shutdown for PostgreSQL, which then ends its children in order.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let began = Instant::now();
