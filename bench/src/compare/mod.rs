@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use bolide_bench::churn::{self, Churn};
 use bolide_bench::client::Server;
-use bolide_bench::documents::{DataSet, Shape};
+use bolide_bench::documents::{DataSet, PARTITION_ITEMS, Shape};
 use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
 use bolide_bench::peer::{
     About, BolideRest, BolideWire, CosmosServer, Floor, Indexing, Loop, Peer, Postgres, Redis,
@@ -190,7 +190,8 @@ fn fill(places: &mut Vec<MeasuredPeer>, options: &Options, results: &mut Results
         for size in SIZES {
             let items = match size {
                 1024 => options.items(),
-                102_400 => options.items() / 100,
+                // At least one whole partition.
+                102_400 => (options.items() / 100).max(PARTITION_ITEMS),
                 _ => options.items() / 10,
             };
             let set = DataSet::new(&format!("c{size}"), Shape::of_size(size), items);
@@ -238,21 +239,24 @@ fn go_round(
             }
         }
     }
-    for run in &runs {
-        if let Some(figures) = run.middle() {
-            println!(
-                "{:<16} {:>6} B {:>3} connections  {:<22} {:>8.1} us of CPU, {:>7.0}/s, p99 {:>8.0} us",
-                run.kind.name(),
-                run.size,
-                run.connections,
-                run.peer,
-                figures.server_us,
-                figures.per_second(),
-                figures.latencies.percentile(99.0)
-            );
-        }
-    }
+    runs.iter().for_each(show);
     results.runs.extend(runs);
+}
+
+/// Prints the median round.
+fn show(run: &Run) {
+    if let Some(figures) = run.middle() {
+        println!(
+            "{:<16} {:>6} B {:>3} connections  {:<22} {:>8.1} us of CPU, {:>7.0}/s, p99 {:>8.0} us",
+            run.kind.name(),
+            run.size,
+            run.connections,
+            run.peer,
+            figures.server_us,
+            figures.per_second(),
+            figures.latencies.percentile(99.0)
+        );
+    }
 }
 
 fn plan(kind: Kind, connections: usize, pace: Pace, options: &Options) -> Plan {
