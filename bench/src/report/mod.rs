@@ -273,7 +273,7 @@ fn storm(text: &mut String, results: &Results) {
     let Some(storm) = &results.storm else { return };
     let _ = write!(
         text,
-        "## Mass expiry\n\nAll items of a container die in one instant while users read and write others of it: \
+        "## Mass expiry\n\nAll items of a container expire in one instant while users read and write others of it: \
          `bolide-bench SERVER storm`, explained in [docs/purge.md](../purge.md).\n\n```text\n{}\n```\n\n",
         storm.lines.join("\n")
     );
