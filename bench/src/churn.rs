@@ -114,7 +114,7 @@ fn churn(binary: &Path, place: &Path, length: Duration) -> Result<Churn> {
     say(format!("running: {running}"));
     let (insert, purge) = (paused.cpu_of_insert(), running.cpu_of_purge(&paused));
     say(format!("{:.0} us of CPU for an insert, {:.0} us for its purge", insert * 1e6, purge * 1e6));
-    let ttl_seconds = (length.as_secs() / TURNOVERS).clamp(2, TTL_SECONDS);
+    let ttl_seconds = (length.as_secs() / TURNOVERS).clamp(5, TTL_SECONDS);
     let plan = Plan { ttl_seconds, warm_up: Duration::from_secs(2 * ttl_seconds), length };
     let users = Users { readers: READERS, inserts_per_second: Some(RATE) };
     let long = steady::run_with(binary, &place.join("data"), plan, Purge::Running, users)?;

@@ -107,13 +107,7 @@ pub fn measure(binary: &Path, rounds: u64, length: Duration) -> Result<Compariso
 }
 
 /// Returns the gain of many requests in flight on a connection, in the median round.
-fn gain(
-    direct: &BolideDirect,
-    set: &Arc<DataSet>,
-    kind: Kind,
-    rounds: u64,
-    length: Duration,
-) -> Result<f64> {
+fn gain(direct: &BolideDirect, set: &Arc<DataSet>, kind: Kind, rounds: u64, length: Duration) -> Result<f64> {
     let mut gains = Vec::new();
     for round in 0..rounds {
         let mut connection = direct.open(set)?;

@@ -115,14 +115,19 @@ pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures>
         gate.barrier.wait();
         let began = Instant::now();
         std::thread::sleep(plan.length);
-        // Before the connections end, because those of ended processes are lost.
+        // Before deferred work, whose part differs from run to run.
         let switches = switches(peer);
         gate.over.store(true, Ordering::SeqCst);
         let seconds = began.elapsed().as_secs_f64();
         let client = cpu_seconds_of(std::process::id());
-        let mut total = Seen::default();
+        let (mut total, mut connections) = (Seen::default(), Vec::new());
         for user in users {
-            total.add(user.join().expect("a user does not panic"));
+            let (seen, mut connection) = user.join().expect("a user does not panic");
+            total.add(seen);
+            // One that is broken has nothing to finish; its failures are counted.
+            let _ = connection.finish();
+            // Open until the figures are taken: its end is no part of an operation, and with PostgreSQL a process ends.
+            connections.push(connection);
         }
         before?.until_now(peer, total, seconds, switches, client?)
     })
@@ -237,7 +242,7 @@ fn user(
     plan: Plan,
     number: usize,
     gate: &Gate,
-) -> Seen {
+) -> (Seen, Box<dyn Connection>) {
     let mut seen = Seen::default();
     while gate.warm.load(Ordering::Relaxed) && seen.failures < MAX_FAILURES {
         if let Pace::Open(rate) = plan.pace {
@@ -274,7 +279,7 @@ fn user(
         }
         due += period;
     }
-    seen
+    (seen, connection)
 }
 
 /// Inserts the set's documents 0..items, and waits for the peer's deferred work, which does not belong to the next

@@ -25,7 +25,9 @@ const LOADERS: usize = 4;
 const CONNECTIONS: usize = 16;
 const SIZE: usize = 960;
 const WARM_UP: Duration = Duration::from_millis(500);
+/// The length of a round; that of a growth to few items, as part of a quick run, is half of it.
 const LENGTH: Duration = Duration::from_secs(2);
+const FEW_ITEMS: u64 = 100_000;
 /// The number of rounds; each cost is their median.
 const ROUNDS: u64 = 3;
 /// How long to wait for the deferred work of loading, which does not belong to the next measurement.
@@ -82,7 +84,7 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
         settled(&peer, SETTLE_MAX)?;
         let mut costs = Vec::new();
         for kind in KINDS {
-            costs.push(cost(&peer, &set, kind)?);
+            costs.push(cost(&peer, &set, kind, if most <= FEW_ITEMS { LENGTH / 2 } else { LENGTH })?);
         }
         let purge_us = purge_cost(&server, &peer)?;
         let (resident_mib, peak_mib) = (server.resident_mib()?, server.peak_resident_mib()?);
@@ -112,14 +114,14 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
     Ok(Growth { start_empty, steps, compacted_bytes, document_bytes: document.len() })
 }
 
-fn cost(peer: &BolideRest, set: &Arc<DataSet>, kind: Kind) -> Result<f64> {
+fn cost(peer: &BolideRest, set: &Arc<DataSet>, kind: Kind, length: Duration) -> Result<f64> {
     middle(|round| {
         let plan = Plan {
             kind,
             connections: CONNECTIONS,
             pace: Pace::Closed,
             warm_up: WARM_UP,
-            length: LENGTH,
+            length,
             seed: set.items + round,
         };
         Ok(drive(peer, set, plan)?.server_us)

@@ -238,7 +238,9 @@ fn judge(
             is_judged = false;
             continue;
         };
-        let floor = if kind == Kind::Brief { FLOOR_BRIEF } else { FLOOR_LONGER };
+        // Users that fill memory store or group large documents, which occupies a processor for longer than a tick at a time.
+        let is_brief = kind == Kind::Brief && attack.by != By::IdleUser;
+        let floor = if is_brief { FLOOR_BRIEF } else { FLOOR_LONGER };
         let limit = (before_us * SLOWER_MOST).max(floor.as_micros() as f64);
         if during_us > limit {
             let (what, _) = kind.judged();

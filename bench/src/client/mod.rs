@@ -8,7 +8,7 @@ mod server;
 mod wire;
 
 pub use bson::{Bson, Fields, Value};
-pub use process::{cpu_seconds_of, resident_kib_of, switches_of, written_bytes_of};
+pub use process::{cpu_seconds_of, exact_cpu_seconds_of, resident_kib_of, switches_of, written_bytes_of};
 pub use rest::{Answer, Client, KEY, date, sign, sign_link, sign_with};
 pub use scram::Login;
 pub use server::Server;

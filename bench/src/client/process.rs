@@ -11,6 +11,13 @@ pub fn cpu_seconds_of(pid: u32) -> Result<f64> {
     Ok(ticks as f64 / 100.0)
 }
 
+/// Returns the CPU seconds that a process of one thread has used, to the nanosecond.
+pub fn exact_cpu_seconds_of(pid: u32) -> Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let nanoseconds: u64 = text.split_whitespace().next().context("a short schedstat")?.parse()?;
+    Ok(nanoseconds as f64 / 1e9)
+}
+
 /// Returns the resident memory in KiB: now, and at its peak.
 pub fn resident_kib_of(pid: u32) -> Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;

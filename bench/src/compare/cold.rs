@@ -12,7 +12,7 @@ use bolide_bench::drive::{Pace, Plan, drive, load};
 use bolide_bench::peer::{BolideRest, BolideWire, Indexing, Peer, Postgres};
 use bolide_bench::workload::Kind;
 
-use super::{CONNECTIONS, Options, Results, Run, SIZES, Section};
+use super::{CONNECTIONS, Options, Results, Run, SIZES, Section, show};
 
 /// The cache of PostgreSQL in MiB, as elsewhere.
 const CACHE_MIB: u64 = 256;
@@ -68,7 +68,7 @@ fn read(peer: &dyn Peer, set: &Arc<DataSet>, options: &Options, results: &mut Re
         Ok(figures) => (vec![figures], None),
         Err(error) => (Vec::new(), Some(format!("{error:#}"))),
     };
-    results.runs.push(Run {
+    let run = Run {
         section: Section::Cold,
         kind: plan.kind,
         size: SIZES[0],
@@ -76,7 +76,9 @@ fn read(peer: &dyn Peer, set: &Arc<DataSet>, options: &Options, results: &mut Re
         peer: peer.name().to_owned(),
         rounds,
         failure,
-    });
+    };
+    show(&run);
+    results.runs.push(run);
 }
 
 fn empty_page_cache() {

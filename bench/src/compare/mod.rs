@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use bolide_bench::churn::{self, Churn};
 use bolide_bench::client::Server;
-use bolide_bench::documents::{DataSet, Shape};
+use bolide_bench::documents::{DataSet, PARTITION_ITEMS, Shape};
 use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
 use bolide_bench::peer::{
     About, BolideRest, BolideWire, CosmosServer, Floor, Indexing, Loop, Peer, Postgres, Redis,
@@ -23,6 +23,7 @@ use bolide_bench::peer::{
 use bolide_bench::workload::Kind;
 
 pub use self::options::{Extent, Options};
+use crate::direct::{self, Comparison};
 use crate::grow::{self, Growth};
 use crate::purge::{self, StormEffect};
 use crate::report;
@@ -84,6 +85,8 @@ pub struct Results {
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
     pub verdicts: Option<Verdicts>,
+    /// Direct mode beside REST.
+    pub direct: Option<Comparison>,
     pub growth: Option<Growth>,
     pub storm: Option<StormEffect>,
     pub churn: Option<Churn>,
@@ -122,6 +125,10 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     note(&mut results, "more than the cache", |results| large_part(binary, &options, results));
     note(&mut results, "bare store", |results| bare::measure(binary, &options, results));
     note(&mut results, "verdicts", |results| verdicts_part(binary, &options, results));
+    note(&mut results, "direct mode", |results| {
+        results.direct = Some(direct::measure(binary, options.rounds(), options.length())?);
+        Ok(())
+    });
     note(&mut results, "growth", |results| {
         results.growth = Some(grow::run(binary, options.most_items())?);
         Ok(())
@@ -183,7 +190,8 @@ fn fill(places: &mut Vec<MeasuredPeer>, options: &Options, results: &mut Results
         for size in SIZES {
             let items = match size {
                 1024 => options.items(),
-                102_400 => options.items() / 100,
+                // At least one whole partition.
+                102_400 => (options.items() / 100).max(PARTITION_ITEMS),
                 _ => options.items() / 10,
             };
             let set = DataSet::new(&format!("c{size}"), Shape::of_size(size), items);
@@ -231,21 +239,24 @@ fn go_round(
             }
         }
     }
-    for run in &runs {
-        if let Some(figures) = run.middle() {
-            println!(
-                "{:<16} {:>6} B {:>3} connections  {:<22} {:>8.1} us of CPU, {:>7.0}/s, p99 {:>8.0} us",
-                run.kind.name(),
-                run.size,
-                run.connections,
-                run.peer,
-                figures.server_us,
-                figures.per_second(),
-                figures.latencies.percentile(99.0)
-            );
-        }
-    }
+    runs.iter().for_each(show);
     results.runs.extend(runs);
+}
+
+/// Prints the median round.
+fn show(run: &Run) {
+    if let Some(figures) = run.middle() {
+        println!(
+            "{:<16} {:>6} B {:>3} connections  {:<22} {:>8.1} us of CPU, {:>7.0}/s, p99 {:>8.0} us",
+            run.kind.name(),
+            run.size,
+            run.connections,
+            run.peer,
+            figures.server_us,
+            figures.per_second(),
+            figures.latencies.percentile(99.0)
+        );
+    }
 }
 
 fn plan(kind: Kind, connections: usize, pace: Pace, options: &Options) -> Plan {
@@ -263,7 +274,8 @@ fn one_part(places: &[&MeasuredPeer], options: &Options, results: &mut Results) 
     let is_wanted = |name: &str| {
         matches!(name, "bolide rest" | "bolide wire" | "postgresql") || name.starts_with("empty")
     };
-    let some: Vec<&MeasuredPeer> = places.iter().copied().filter(|place| is_wanted(place.peer.name())).collect();
+    let some: Vec<&MeasuredPeer> =
+        places.iter().copied().filter(|place| is_wanted(place.peer.name())).collect();
     for kind in Kind::ALL {
         go_round(&some, options, results, Section::One, plan(kind, 1, Pace::Closed, options), 0);
     }
@@ -308,7 +320,8 @@ pub fn small_cache_mib(options: &Options) -> u64 {
 
 /// Loads the ordinary set into each peer.
 fn loaded(peers: Vec<Box<dyn Peer>>, options: &Options) -> Result<Vec<MeasuredPeer>> {
-    let mut places: Vec<MeasuredPeer> = peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
+    let mut places: Vec<MeasuredPeer> =
+        peers.into_iter().map(|peer| MeasuredPeer { peer, sets: Vec::new() }).collect();
     for place in &mut places {
         let set = DataSet::new("c1024", Shape::of_size(SIZES[0]), options.items());
         load(place.peer.as_ref(), &set, CONNECTIONS)?;

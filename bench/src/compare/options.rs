@@ -72,7 +72,7 @@ impl Options {
     /// Returns the number of rounds of a verdict and their length.
     pub(super) fn verdict_rounds(&self) -> (u64, Duration) {
         if self.extent == Extent::Quick {
-            (7, Duration::from_millis(600))
+            (7, Duration::from_millis(500))
         } else {
             (7, Duration::from_secs(5))
         }

@@ -69,6 +69,10 @@ pub trait Peer: Send + Sync {
 pub trait Connection: Send {
     /// Runs one operation; any answer but success is an error.
     fn run(&mut self, operation: Operation) -> Result<()>;
+    /// Tells the server that no operation follows, where it would otherwise wait for more before it does deferred work.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Returns how many documents the last answer had, or the number in it.
     fn rows(&self) -> Result<usize>;
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::client::{cpu_seconds_of, resident_kib_of};
+use crate::client::{cpu_seconds_of, exact_cpu_seconds_of, resident_kib_of};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,8 +65,9 @@ impl Process {
     pub(super) fn cpu_seconds_without(&self, other: u32) -> Result<f64> {
         let mut seconds = cpu_seconds_of(self.child.id())?;
         for child in children(self.child.id())?.into_iter().filter(|child| *child != other) {
-            // The parent counts a child that ends right now next time.
-            seconds += cpu_seconds_of(child).unwrap_or(0.0);
+            // In steps of ten milliseconds, the sum over many processes would be wrong by as many steps. The parent
+            // counts a child that ends right now next time.
+            seconds += exact_cpu_seconds_of(child).or_else(|_| cpu_seconds_of(child)).unwrap_or(0.0);
         }
         Ok(seconds)
     }
@@ -80,6 +81,10 @@ impl Process {
     }
 
     fn end(&mut self) {
+        // The number of a process that has ended may be another's by now.
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         // An interrupt is a fast shutdown for PostgreSQL, which then ends its children in order.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let began = Instant::now();

@@ -50,7 +50,7 @@ impl Peer for Redis {
             kind,
             Kind::Read
                 | Kind::Insert
-                | Kind::InsertMortal
+                | Kind::InsertExpiring
                 | Kind::Replace
                 | Kind::Upsert
                 | Kind::Mixed50

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use bolide_bench::churn::{Bound, Churn};
 use bolide_bench::workload::Kind;
 
+use self::Limit::{AtLeast, AtMost};
 use super::main_figures;
 use crate::compare::Results;
+use crate::direct::{Comparison, Costs, GAIN_AIM, IN_FLIGHT};
 use crate::purge::StormEffect;
 
 const REST: &str = "bolide rest";
@@ -30,32 +32,47 @@ const CACHE_BYTES: u64 = 256 << 20;
 
 struct Aim {
     what: String,
-    at_most: f64,
+    limit: Limit,
     found: Option<f64>,
     unit: &'static str,
 }
 
+#[derive(Clone, Copy)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Limit {
+    /// Returns `met`, or by how much the aim is missed.
+    fn verdict(self, found: f64) -> String {
+        let missed = match self {
+            AtMost(limit) if found > limit => found / limit - 1.0,
+            AtLeast(limit) if found < limit => 1.0 - found / limit,
+            AtMost(_) | AtLeast(_) => return "met".to_owned(),
+        };
+        format!("**missed by {:.0} %**", missed * 100.0)
+    }
+}
+
 pub(super) fn table(text: &mut String, results: &Results) {
-    text.push_str("## Other aims\n\n| aim | at most | measured | |\n|---|---|---|---|\n");
+    text.push_str("## Other aims\n\n| aim | limit | measured | |\n|---|---|---|---|\n");
     let mut aims = costs(results);
     aims.extend(ratios(results));
+    aims.extend(direct_mode(results));
     aims.extend(expired(results));
     aims.extend(grown(results));
     aims.extend(churned(results));
-    for aim in aims {
-        let (found, verdict) = match aim.found {
+    for Aim { what, limit, found, unit } in aims {
+        let (found, verdict) = match found {
             None => ("-".to_owned(), "not measured".to_owned()),
-            Some(found) => {
-                let verdict = if found <= aim.at_most {
-                    "met".to_owned()
-                } else {
-                    format!("**missed by {:.0} %**", (found / aim.at_most - 1.0) * 100.0)
-                };
-                (number(found), verdict)
-            }
+            Some(found) => (format!("{}{unit}", number(found)), limit.verdict(found)),
         };
-        let (what, unit) = (&aim.what, aim.unit);
-        let _ = writeln!(text, "| {what} | {}{unit} | {found}{unit} | {verdict} |", number(aim.at_most));
+        let limit = match limit {
+            AtMost(limit) => format!("at most {}{unit}", number(limit)),
+            AtLeast(limit) => format!("at least {}{unit}", number(limit)),
+        };
+        let _ = writeln!(text, "| {what} | {limit} | {found} | {verdict} |");
     }
     text.push('\n');
 }
@@ -67,7 +84,7 @@ fn number(value: f64) -> String {
 fn costs(results: &Results) -> Vec<Aim> {
     let aim = |(kind, peer, at_most): (Kind, &str, f64)| Aim {
         what: format!("CPU of one {}, {peer}", kind.name()),
-        at_most,
+        limit: AtMost(at_most),
         found: main_figures(results, kind, peer).map(|figures| figures.server_us),
         unit: " us",
     };
@@ -80,13 +97,13 @@ fn ratios(results: &Results) -> Vec<Aim> {
     let mut aims = vec![
         Aim {
             what: "patch / replace, REST".to_owned(),
-            at_most: 1.0,
+            limit: AtMost(1.0),
             found: ratio(cost(Kind::Patch, REST), cost(Kind::Replace, REST)),
             unit: "",
         },
         Aim {
             what: "patch / replace, wire".to_owned(),
-            at_most: 1.0,
+            limit: AtMost(1.0),
             found: ratio(cost(Kind::Patch, WIRE), cost(Kind::Replace, WIRE)),
             unit: "",
         },
@@ -95,7 +112,7 @@ fn ratios(results: &Results) -> Vec<Aim> {
         let peer = if bare.indexing == "every path" { REST } else { ONE_PATH };
         aims.push(Aim {
             what: format!("insert / bare store's commit, {} indexed", bare.indexing),
-            at_most: 1.5,
+            limit: AtMost(1.5),
             found: ratio(cost(Kind::Insert, peer), Some(bare.cpu_us)),
             unit: "",
         });
@@ -103,12 +120,39 @@ fn ratios(results: &Results) -> Vec<Aim> {
     aims
 }
 
+fn direct_mode(results: &Results) -> Vec<Aim> {
+    // The list of bad runs says why it is missing.
+    let Some(Comparison { costs, gains }) = &results.direct else { return Vec::new() };
+    let ratio = |cost: &Costs| {
+        Some(Aim {
+            what: format!(
+                "CPU of one {} in direct mode / REST, {} connection(s)",
+                cost.kind.name(),
+                cost.connections
+            ),
+            limit: AtMost(cost.aim()?),
+            found: Some(cost.ratio()),
+            unit: "",
+        })
+    };
+    let gain = |(kind, gain): &(Kind, f64)| Aim {
+        what: format!(
+            "throughput of one connection in direct mode, {IN_FLIGHT} {}s in flight / 1",
+            kind.name()
+        ),
+        limit: AtLeast(GAIN_AIM),
+        found: Some(*gain),
+        unit: "",
+    };
+    costs.iter().filter_map(ratio).chain(gains.iter().map(gain)).collect()
+}
+
 fn expired(results: &Results) -> Vec<Aim> {
     let storm = results.storm.as_ref();
     let items = storm.map_or("items".to_owned(), |storm| format!("{} items", storm.items));
     let aim = |what: &str, at_most: f64, found: fn(&StormEffect) -> f64, unit| Aim {
         what: format!("mass expiry of {items}: {what}"),
-        at_most,
+        limit: AtMost(at_most),
         // A ratio without a measurement is not a number.
         found: storm.map(found).filter(|found| found.is_finite()),
         unit,
@@ -138,7 +182,7 @@ fn churned(results: &Results) -> Vec<Aim> {
     let bounds = results.churn.iter().flat_map(Churn::bounds);
     let aim = |Bound { what, at_most, found }| Aim {
         what: format!("churn: {what}"),
-        at_most,
+        limit: AtMost(at_most),
         found: Some(found).filter(|found| found.is_finite()),
         unit: "",
     };
@@ -151,7 +195,7 @@ fn grown(results: &Results) -> Vec<Aim> {
     let Some((first, last)) = growth.steps.first().zip(growth.steps.last()) else { return Vec::new() };
     let mut aims = vec![Aim {
         what: "ready on an empty store".to_owned(),
-        at_most: 100.0,
+        limit: AtMost(100.0),
         found: Some(growth.start_empty.as_secs_f64() * 1e3),
         unit: " ms",
     }];
@@ -160,17 +204,17 @@ fn grown(results: &Results) -> Vec<Aim> {
         ("ready after kill -9", 10_000.0, last.start_after_kill),
     ] {
         let what = format!("{what}, {} items", last.items);
-        aims.push(Aim { what, at_most, found: Some(found.as_secs_f64() * 1e3), unit: " ms" });
+        aims.push(Aim { what, limit: AtMost(at_most), found: Some(found.as_secs_f64() * 1e3), unit: " ms" });
     }
     aims.push(Aim {
         what: format!("resident memory at most, {} items", last.items),
-        at_most: 512.0,
+        limit: AtMost(512.0),
         found: Some(last.peak_mib as f64),
         unit: " MiB",
     });
     aims.push(Aim {
         what: format!("on disk after compaction for a document of {} bytes", growth.document_bytes),
-        at_most: 1300.0,
+        limit: AtMost(1300.0),
         found: Some(growth.compacted_bytes),
         unit: " bytes",
     });
@@ -181,7 +225,7 @@ fn grown(results: &Results) -> Vec<Aim> {
     for ((kind, few), many) in kinds.zip(few).zip(many) {
         aims.push(Aim {
             what: format!("CPU of one {kind} at {} items / at {}", last.items, first.items),
-            at_most: most_growth(kind, data_bytes),
+            limit: AtMost(most_growth(kind, data_bytes)),
             found: Some(many / few),
             unit: "",
         });

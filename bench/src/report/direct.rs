@@ -16,12 +16,8 @@ pub(super) fn table(text: &mut String, results: &Results) {
     for cost in costs {
         let Costs { kind, connections, rest_us, direct_us } = cost;
         let (rest, direct) = (cell(Some(*rest_us)), cell(Some(*direct_us)));
-        let _ = writeln!(
-            text,
-            "| {} | {connections} | {rest} | {direct} | {:.2} |",
-            kind.name(),
-            cost.ratio()
-        );
+        let _ =
+            writeln!(text, "| {} | {connections} | {rest} | {direct} | {:.2} |", kind.name(), cost.ratio());
     }
     text.push('\n');
     for (kind, gain) in gains {

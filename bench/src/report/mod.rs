@@ -5,6 +5,7 @@
 mod against;
 mod aims;
 mod badly;
+mod direct;
 mod machine;
 mod rows;
 mod verdicts;
@@ -31,6 +32,7 @@ pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<
     cost(&mut text, results);
     speed(&mut text, results);
     bare(&mut text, results);
+    direct::table(&mut text, results);
     part(&mut text, results, Section::One, "## One connection");
     part(&mut text, results, Section::Connections, "## 64 and 256 connections");
     let transport = "## Inside TLS, and over HTTP/2\n\nThree servers alike. The SDKs use https by default; HTTP/2 is measured \
@@ -176,7 +178,7 @@ fn speed(text: &mut String, results: &Results) {
 
 /// Returns the bytes written to disks for each byte of a document, of operations that write one.
 fn amplification(run: &Run, figures: &Figures) -> Option<f64> {
-    let writes_one = matches!(run.kind, Kind::Insert | Kind::InsertMortal | Kind::Replace | Kind::Upsert);
+    let writes_one = matches!(run.kind, Kind::Insert | Kind::InsertExpiring | Kind::Replace | Kind::Upsert);
     figures.written_bytes.filter(|_| writes_one).map(|bytes| bytes / run.size as f64)
 }
 
@@ -271,7 +273,7 @@ fn storm(text: &mut String, results: &Results) {
     let Some(storm) = &results.storm else { return };
     let _ = write!(
         text,
-        "## Mass expiry\n\nAll items of a container die in one instant while users read and write others of it: \
+        "## Mass expiry\n\nAll items of a container expire in one instant while users read and write others of it: \
          `bolide-bench SERVER storm`, explained in [docs/purge.md](../purge.md).\n\n```text\n{}\n```\n\n",
         storm.lines.join("\n")
     );

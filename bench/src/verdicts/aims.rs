@@ -91,7 +91,7 @@ pub const AIMS: [Aim; 15] = [
         1,
         &[(Measure::Cpu, [1.5, 1.2]), (Measure::P50, [1.2, 1.0]), (Measure::P999, [TAIL; 2])],
     ),
-    // An operation takes a good part of a second: too few of them for a tail.
+    // An operation takes some tenths of a second: too few of them for a tail.
     aim(Kind::Contains, 1, &[(Measure::Cpu, [1.0, 1.0])]),
 ];
 

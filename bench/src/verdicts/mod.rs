@@ -26,8 +26,8 @@ const ITEMS: u64 = 20_000;
 /// The documents that a scan looks at.
 pub const SCANNED_ITEMS: u64 = 100_000;
 const SIZE: usize = 1024;
-const WARM_UP: Duration = Duration::from_millis(300);
-/// The shortest run of scans, each of which takes a good part of a second.
+const WARM_UP: Duration = Duration::from_millis(200);
+/// The shortest run of scans, each of which takes some tenths of a second.
 const SCAN_LENGTH: Duration = Duration::from_secs(2);
 const CACHE_MIB: u64 = 256;
 

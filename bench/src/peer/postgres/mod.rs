@@ -7,6 +7,7 @@ mod wire;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -17,6 +18,8 @@ use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
 const USER: &str = "postgres";
+/// How long recovery may take after a start.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Its autovacuum looks for work every second, and not every minute, so that each run pays for its own.
 const SETTINGS: [&str; 3] = ["max_connections=300", "synchronous_commit=on", "autovacuum_naptime=1s"];
 /// Counts what autovacuum does now, and the tables that it is about to work on, by the thresholds that it goes by.
@@ -50,8 +53,16 @@ struct Control {
 }
 
 impl Control {
+    /// Connects as soon as the server, which listens first, lets users in.
     fn connect(port: u16) -> Result<Control> {
-        let mut wire = Wire::connect(port)?;
+        let began = Instant::now();
+        let mut wire = loop {
+            match Wire::connect(port) {
+                Ok(wire) => break wire,
+                Err(error) => ensure!(began.elapsed() < START_TIMEOUT, "PostgreSQL is not ready: {error:#}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
         let rows = wire.rows_of("select pg_backend_pid()")?;
         let pid = rows.first().and_then(|row| row.first()).context("no number of a process")?.parse()?;
         Ok(Control { wire, pid })
@@ -287,6 +298,11 @@ impl Connection for PostgresConnection {
         }?;
         ensure!(self.wire.rows > 0, "nothing for {operation:?}");
         Ok(())
+    }
+
+    /// A connection reports what it has changed, which autovacuum goes by, only every few seconds.
+    fn finish(&mut self) -> Result<()> {
+        self.wire.simple("select pg_stat_force_next_flush()")
     }
 
     fn rows(&self) -> Result<usize> {

@@ -52,7 +52,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 }
 
 /// How the user that the client names may authenticate. An unknown user may do so like one that was made without a choice,
-/// so that a stranger does not learn which users there are.
+/// so that an unauthenticated client does not learn which users there are.
 fn supported_mechanisms(call: &Call, fields: Fields<'_>) -> Result<Option<Value>> {
     let Some((database, user)) = fields.text("saslSupportedMechs")?.and_then(|name| name.split_once('.'))
     else {

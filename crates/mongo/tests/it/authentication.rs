@@ -107,12 +107,12 @@ async fn a_greeting_names_the_same_mechanisms_for_an_unknown_user() {
     authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await.unwrap();
     let create = Document::new().with("createUser", "ann").with("pwd", "secret");
     client.done("shop", create.with("roles", Value::Array(Vec::new()))).await;
-    let mut stranger = server.connect().await;
-    for user in ["admin.bolide", "shop.ann", "shop.nobody", "nowhere.ann"] {
+    let mut client_without_password = server.connect().await;
+    for user in ["admin.bolide", "shop.ann", "shop.unknown", "nowhere.ann"] {
         let (database, name) = user.split_once('.').unwrap();
         let first = Exchange::new(Hash::Sha256, name, "wrong").start(true).with("db", database);
         let hello = command("hello").with("saslSupportedMechs", user).with("speculativeAuthenticate", first);
-        let reply = stranger.ok(hello).await;
+        let reply = client_without_password.ok(hello).await;
         let mechanisms = reply.get("saslSupportedMechs");
         assert_eq!(mechanisms, Some(&texts(&["SCRAM-SHA-1", "SCRAM-SHA-256"])), "{user}");
         let first = reply.get("speculativeAuthenticate").and_then(Value::as_document).expect(user);

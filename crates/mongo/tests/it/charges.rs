@@ -79,7 +79,7 @@ impl World {
         batches
     }
 
-    /// Makes the collection anew, with so many documents of half a kilobyte.
+    /// Creates the collection again, with so many documents of half a kilobyte.
     async fn fill(&mut self, count: i32) {
         self.client.on("db", json(r#"{"drop": "c"}"#)).await;
         let index = r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#;

@@ -341,7 +341,7 @@ async fn an_unauthenticated_message_is_charged_to_unauthenticated_clients_until_
 
 /// What a client has sent to authenticate is kept until it has done so, and counts as long.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_authentication_that_has_begun_is_charged_to_strangers_until_it_ends() {
+async fn an_authentication_that_has_begun_counts_until_it_ends() {
     const NAME: usize = 4000;
     let load = Arc::new(Admission::default());
     let authentication = Authentication::Required;

@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(head.partition_key().unwrap().unwrap().to_json(), "[\"k\"]");
         assert!(head.page().is_ok() && head.check_hints().is_ok());
         assert_eq!((head.intended_rid(), head.range_id()), (Some("AAAAAYAAAAE="), Some("3")));
-        assert!(head.session().unwrap().is_none(), "an eventual read has no session");
+        assert!(head.session(None).unwrap().is_none(), "an eventual read has no session");
         assert!(head.effective_range().unwrap().is_some() && head.wants_minimal());
         assert!(head.flag(Flag::BatchAtomic).unwrap() && head.flag(Flag::CrossPartition).unwrap());
         assert_eq!(head.remaining(), Some(Duration::from_millis(1500)));

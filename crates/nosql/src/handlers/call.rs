@@ -170,7 +170,9 @@ impl Call {
 
     /// Refuses a read that would fall behind what the client has seen; refuses malformed tokens in any case.
     pub(crate) fn check_session(&self, container: &Container) -> Result<(), Error> {
-        let Some(session) = self.head.session()? else { return Ok(()) };
+        let Some(session) = self.head.session(self.context.account.default_consistency)? else {
+            return Ok(());
+        };
         session.check(|range| Some(container.partitions.get(range.parse::<usize>().ok()?)?.lsn()))
     }
 

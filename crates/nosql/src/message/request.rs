@@ -278,11 +278,13 @@ impl Head {
         self.text(TextOption::Consistency).and_then(Consistency::parse)
     }
 
-    /// Returns the client's session, which this read must not fall behind.
-    pub(crate) fn session(&self) -> Result<Option<Session>, Error> {
+    /// Returns the client's session, which this read must not fall behind: none if its level, or else that of the account, is
+    /// weaker than sessions.
+    pub(crate) fn session(&self, of_account: Option<Consistency>) -> Result<Option<Session>, Error> {
         let Some(text) = self.text(TextOption::SessionToken) else { return Ok(None) };
         let session = Session::parse(text)?;
-        let is_weak = self.consistency().is_some_and(|level| Consistency::Session.is_stronger_than(level));
+        let level = self.consistency().or(of_account);
+        let is_weak = level.is_some_and(|level| Consistency::Session.is_stronger_than(level));
         Ok((!is_weak).then_some(session))
     }
 

@@ -150,10 +150,15 @@ impl Service {
         Self { direct: DirectMode::new(settings), ..self }
     }
 
-    /// Sets what the account document says of this server.
+    /// Sets what the account document says of this server. Clients take its address from there, so its host is allowed.
     #[must_use]
-    pub fn with_account(self, account: AccountSettings) -> Self {
-        Self { account: Arc::new(account), ..self }
+    pub fn with_account(mut self, account: AccountSettings) -> Self {
+        let address = account.public_address.as_deref().and_then(|address| address.rsplit_once(':'));
+        if let (AllowedHosts::Private(names), Some((host, _))) = (&mut self.names, address) {
+            names.push(host.to_owned());
+        }
+        self.account = Arc::new(account);
+        self
     }
 
     /// Adds the explorer's pages below `/_explorer`.
@@ -402,6 +407,19 @@ mod tests {
         let engine = Arc::new(Engine::open(store).unwrap());
         let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
         Service::new(engine, keys, Arc::new(|| 1_700_000_000), Limits::default(), Arc::default())
+    }
+
+    #[test]
+    fn the_host_of_the_public_address_is_allowed_while_the_key_is_public() {
+        let allows = |public_address: Option<&str>| {
+            let service = Service { names: AllowedHosts::Private(Vec::new()), ..service() };
+            let public_address = public_address.map(str::to_owned);
+            let service = service.with_account(AccountSettings { public_address, ..Default::default() });
+            let request = Request::get("/").header("host", "db.example.org:443").body(()).unwrap();
+            service.names.allow(&request.into_parts().0)
+        };
+        assert!(allows(Some("db.example.org:443")));
+        assert!(!allows(Some("db.example.com:443")) && !allows(None));
     }
 
     fn head(method: &Method, path: &str, headers: &[(&str, &str)]) -> Head {

@@ -90,3 +90,25 @@ async fn an_operation_without_a_whole_key_is_refused_for_that() {
         [400; 2]
     );
 }
+
+/// Clients compute the first range for an absent key, and hash the bits of a negative zero, which arrives as zero.
+#[tokio::test]
+async fn an_operation_whose_key_clients_hash_otherwise_is_carried_out_in_its_own_range() {
+    for (definition, key, member) in [
+        (r#"{"paths":["/_partitionKey"],"kind":"Hash","systemKey":true}"#, "[]", ""),
+        (r#"{"paths":["/_partitionKey"],"kind":"Hash","version":2,"systemKey":true}"#, "[]", ""),
+        (r#"{"paths":["/pk"],"kind":"Hash","version":2}"#, "[0]", r#","pk":-0.0"#),
+    ] {
+        let server = Server::start().await;
+        server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        let container = format!(r#"{{"id":"c","partitionKey":{definition}}}"#);
+        let request = server.post("/dbs/db/colls", &container).header("x-ms-offer-throughput", "20000");
+        request.send().await.expect_status(201);
+        for range in ["0", "1", "2", "3"] {
+            let body = format!(r#"{{"id":"{range}"{member}}}"#);
+            let operation =
+                format!(r#"[{{"operationType":"Create","partitionKey":"{key}","resourceBody":{body}}}]"#);
+            assert_eq!(by_http(&server, range, operation.into()).await, [(201, 0)], "{definition} {range}");
+        }
+    }
+}

@@ -495,15 +495,18 @@ async fn a_client_that_leaves_its_answers_unread_is_not_read_and_others_are() {
     let mut silent = fixture.connect().await;
     expect(&mut silent, &read(&path), 200).await;
     let Client { mut sender, mut receiver } = silent;
-    let moment = Duration::from_secs(2);
+    let (moment, most_moments) = (Duration::from_secs(2), 30);
     let mut sent = 0;
     'sends: while sent < SENT_MAX {
         let mut taken = std::pin::pin!(sender.send(&long));
+        let mut moments = 0;
         // A slow server takes the request later; one that no longer reads does not.
         while tokio::time::timeout(moment, &mut taken).await.map(Result::unwrap).is_err() {
             if admission.held_bytes() >= UNREAD_BYTES {
                 break 'sends;
             }
+            moments += 1;
+            assert!(moments < most_moments, "reading stopped at {} bytes", admission.held_bytes());
         }
         sent += 1;
     }

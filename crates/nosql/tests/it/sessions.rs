@@ -1,5 +1,7 @@
 //! Session tokens in requests.
 
+use nosql::{AccountSettings, Consistency};
+
 use crate::client::Server;
 
 #[tokio::test]
@@ -24,6 +26,19 @@ async fn a_token_from_the_future_is_not_available_and_nonsense_is_refused() {
     weak.header("x-ms-session-token", &format!("0:-1#{}", lsn + 9)).send().await.expect_status(200);
     let write = server.post("/dbs/db/colls/c/docs", r#"{"id":"2","pk":"a"}"#).key("a");
     write.header("x-ms-session-token", &format!("0:-1#{}", lsn + 9)).send().await.expect_status(201);
+}
+
+#[tokio::test]
+async fn sessions_bind_no_reads_in_an_account_of_a_weaker_level() {
+    for (level, status) in [(Consistency::Session, 404), (Consistency::Eventual, 200)] {
+        let settings = AccountSettings { default_consistency: Some(level), ..Default::default() };
+        let server = Server::with_account(settings).await;
+        server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        server.create_container("c", "").await.expect_status(201);
+        server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+        let read = server.get("/dbs/db/colls/c/docs/1").key("a");
+        read.header("x-ms-session-token", "0:-1#1000").send().await.expect_status(status);
+    }
 }
 
 #[tokio::test]

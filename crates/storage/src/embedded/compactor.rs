@@ -282,7 +282,7 @@ impl Database {
         let is_merging = self.compacting.try_lock().is_none();
         DeferredWork {
             memtable_bytes: fjall.write_buffer_size(),
-            sealed_memtables: self.opened_keyspaces().map(|keyspace| keyspace.sealed_memtable_count()).sum(),
+            sealed_memtables: self.opened_keyspaces().map(fjall::Keyspace::sealed_memtable_count).sum(),
             pending_merges: self.opened_keyspaces().filter(waits).count() + usize::from(is_merging),
         }
     }
