@@ -100,7 +100,7 @@ impl Service {
             fail_points: FailPoints::default(),
             recent_log: RecentLog::default(),
             usage: UseByCollection::default(),
-            transactions: Transactions::new(&shares, &cursors, &operations),
+            transactions: Transactions::new(&shares, &cursors, operations.stop_in_transaction()),
             operations,
             cursors,
             shares,

@@ -15,6 +15,7 @@ use crate::protocol::reply::list;
 use crate::service::Service;
 use crate::service::connection::Connection;
 use crate::session::SessionId;
+use crate::session::transactions::StopCommands;
 
 /// A command that runs.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Operation {
 
 impl Operation {
     /// Whether the command is a part of that transaction, or ends it.
-    pub(crate) fn is_in_transaction(&self, session: &SessionId, number: i64) -> bool {
+    fn is_in_transaction(&self, session: &SessionId, number: i64) -> bool {
         self.session.as_ref() == Some(session)
             && self.body.get("autocommit").is_some()
             && self.body.get("txnNumber").and_then(whole) == Some(number)
@@ -59,6 +60,18 @@ impl Operations {
     /// All that run, in the order they came.
     pub(crate) fn list(&self) -> Vec<Arc<Operation>> {
         self.running.lock().1.values().cloned().collect()
+    }
+
+    /// Returns what stops the commands of a transaction.
+    pub(crate) fn stop_in_transaction(self: &Arc<Self>) -> StopCommands {
+        let operations = Arc::clone(self);
+        Box::new(move |session, number, why, except| {
+            let is_meant = |operation: &Operation| {
+                operation.is_in_transaction(session, number)
+                    && except.is_none_or(|except| !operation.cancellation.is(except))
+            };
+            operations.stop(is_meant, why);
+        })
     }
 
     /// Stops the commands that `which` selects.

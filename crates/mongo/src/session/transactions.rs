@@ -17,18 +17,20 @@ use crate::access::executor::{Executor, OpenTransaction, SharedState, Turns};
 use crate::protocol::cancellation::{CancelReason, Cancellation};
 use crate::protocol::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::protocol::limits::IDLE_BASE_BYTES;
-use crate::service::operations::{Operation, Operations};
 use crate::session::cursors::{Cursors, TransactionCursors};
 use crate::session::shares::{HeldKind, Refusal, Share, Shares, UserDigest};
 use crate::session::sweep_result::SweepResult;
 use crate::session::{SessionHold, SessionId};
 
+/// Stops the running commands that are part of a transaction or end it, except for the one that is named.
+pub(crate) type StopCommands =
+    Box<dyn Fn(&SessionId, i64, CancelReason, Option<&Cancellation>) + Send + Sync>;
+
 /// The last transaction of each session.
 pub(crate) struct Transactions {
     shares: Arc<Shares>,
     cursors: Arc<Cursors>,
-    /// The running commands, of which those end that belong to a transaction that ends.
-    operations: Arc<Operations>,
+    stop_commands: StopCommands,
     by_session: Mutex<HashMap<SessionId, Transaction>>,
 }
 
@@ -70,12 +72,12 @@ impl Transactions {
     pub(crate) fn new(
         shares: &Arc<Shares>,
         cursors: &Arc<Cursors>,
-        operations: &Arc<Operations>,
+        stop_commands: StopCommands,
     ) -> Transactions {
         Transactions {
             shares: Arc::clone(shares),
             cursors: Arc::clone(cursors),
-            operations: Arc::clone(operations),
+            stop_commands,
             by_session: Mutex::default(),
         }
     }
@@ -291,11 +293,7 @@ impl Transactions {
     ) {
         // What is not in use is not searched for: clients may end many at once.
         if matches!(ended, State::Open { opened, .. } if Arc::strong_count(opened) > 1) {
-            let is_meant = |operation: &Operation| {
-                operation.is_in_transaction(session, number)
-                    && except.is_none_or(|except| !operation.cancellation.is(except))
-            };
-            self.operations.stop(is_meant, why);
+            (self.stop_commands)(session, number, why, except);
         }
     }
 
@@ -415,7 +413,7 @@ mod tests {
     fn transactions(limits: &Limits) -> (Transactions, Arc<Cursors>) {
         let shares = Shares::new(limits);
         let cursors = Arc::new(Cursors::new(&shares));
-        (Transactions::new(&shares, &cursors, &Arc::default()), cursors)
+        (Transactions::new(&shares, &cursors, Box::new(|_, _, _, _| ())), cursors)
     }
 
     /// As the first command of a transaction, of a session that nothing else looks at.
