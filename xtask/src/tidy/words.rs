@@ -67,7 +67,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("crates/explorer/src/pages/sign_in.rs", &["die"], TAG_LINE),
     ("bench/src/peer/postgres/mod.rs", &["dead"], "PostgreSQL's column `n_dead_tup`"),
     ("crates/engine/src/tests/mod.rs", &["dead"], DEAD_CODE),
-    ("crates/mongo/src/session/cursors.rs", &["dead"], DEAD_CODE),
     ("crates/mongo/src/session/mod.rs", &["dead"], DEAD_CODE),
     ("crates/nosql/src/admin/ttl.rs", &["dying", "wishes"], FORMER_NAME),
     ("crates/nosql/tests/it/admin.rs", &["dying", "wishes"], FORMER_NAME),

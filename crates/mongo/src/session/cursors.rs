@@ -32,8 +32,7 @@ pub(crate) struct Cursor {
     pub(crate) namespace: String,
     pub(crate) owner: Owner,
     /// Held as long as the cursor is open, if it belongs to a session.
-    #[expect(dead_code, reason = "it is held")]
-    pub(crate) session: Option<SessionHold>,
+    pub(crate) _session: Option<SessionHold>,
     pub(crate) rest: Remaining,
     /// Kept open however long it is not used.
     pub(crate) keep: bool,
@@ -358,7 +357,7 @@ pub(crate) mod tests {
         Cursor {
             namespace: "db.coll".into(),
             owner,
-            session: None,
+            _session: None,
             rest,
             keep,
             transaction: None,

@@ -109,7 +109,7 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Remaining) -> Result<i64> {
     let cursor = Cursor {
         namespace: opening.namespace.to_owned(),
         owner: call.owner(),
-        session: call.session.as_ref().map(Session::hold),
+        _session: call.session.as_ref().map(Session::hold),
         rest,
         keep: opening.keep,
         transaction: call.transaction().map(|(_, number)| number),

@@ -8,6 +8,9 @@ use transport::{Admission, Api, Bounds, Tenant, Work};
 
 use crate::client::{Server, code, labels, settings, text};
 
+/// Steps of five milliseconds in which a request must begin to wait: a minute.
+const MOMENTS: usize = 12_000;
+
 fn find() -> Document {
     Document::new().with("find", "c")
 }
@@ -31,6 +34,18 @@ fn tenant() -> Tenant {
 
 fn bounds() -> Bounds {
     Bounds { brief: 1, statements: 1, queries: 1, max_wait: Duration::from_millis(50), ..Bounds::default() }
+}
+
+/// Waits until one request waits for a permit, and as long as another one that comes then may wait.
+async fn waits_longer_than_others(load: &Admission, work: Work) {
+    for _ in 0..MOMENTS {
+        if load.stats(work).waiting == 1 {
+            let late = load.enter(Tenant::new(Api::Mongo, "late"), work).await;
+            return assert!(late.is_err(), "{work:?}: the one that waits is behind it");
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("no request waits: {work:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,8 +91,7 @@ async fn a_cursor_goes_on_when_its_turn_comes() {
     let more = Document::new().with("getMore", *id).with("collection", "c");
     let taken = load.enter(tenant(), Work::Query).await.unwrap();
     let asked = tokio::spawn(async move { client.done("test", more).await });
-    // Longer than other work may wait.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    waits_longer_than_others(&load, Work::Query).await;
     assert!(!asked.is_finished());
     drop(taken);
     asked.await.unwrap();
@@ -149,8 +163,7 @@ async fn statements_of_a_transaction_wait_for_their_turn_and_are_not_refused() {
             transaction.done("test", asked).await;
             transaction
         });
-        // Longer than other work may wait.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        waits_longer_than_others(&load, work).await;
         assert_eq!((load.stats(work).waiting, waiting.is_finished()), (1, false), "{work:?}");
         drop(taken);
         transaction = waiting.await.unwrap();

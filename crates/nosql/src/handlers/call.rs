@@ -22,6 +22,7 @@ use crate::message::reply::ReplyOrigin;
 use crate::message::request::Head;
 use crate::protocol::consistency::AccountSettings;
 use crate::protocol::error::Error;
+use crate::protocol::session::Session;
 
 /// An authenticated and authorized request.
 pub(crate) struct Call {
@@ -168,11 +169,14 @@ impl Call {
         }
     }
 
+    /// Returns the session of the client, which a read must not fall behind. Refuses malformed tokens.
+    pub(crate) fn session(&self) -> Result<Option<Session>, Error> {
+        self.head.session(self.context.account.default_consistency)
+    }
+
     /// Refuses a read that would fall behind what the client has seen; refuses malformed tokens in any case.
     pub(crate) fn check_session(&self, container: &Container) -> Result<(), Error> {
-        let Some(session) = self.head.session(self.context.account.default_consistency)? else {
-            return Ok(());
-        };
+        let Some(session) = self.session()? else { return Ok(()) };
         session.check(|range| Some(container.partitions.get(range.parse::<usize>().ok()?)?.lsn()))
     }
 

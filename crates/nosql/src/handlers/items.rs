@@ -40,7 +40,7 @@ pub(crate) async fn write(
     key: Option<PartitionKey>,
     operation: Operation,
 ) -> Result<Reply, Error> {
-    call.head.session(None)?;
+    call.session()?;
     refuse_triggers(call)?;
     call.write_is_in(range_of_write(container, key.as_ref(), &operation));
     let (countdown, form) = (countdown(call, container).await?, AnswerForm::of(call)?);
