@@ -13,16 +13,18 @@ const ATTACH: Duration = Duration::from_millis(100);
 
 /// Returns the context switches of all processes now, or `None` where the system does not tell.
 pub fn switches(peer: &dyn Peer) -> Option<u64> {
-    let processes = peer.processes().ok()?;
-    // A process may end meanwhile.
-    let known: Vec<u64> = processes.into_iter().filter_map(|pid| switches_of(pid).ok()).collect();
-    (!known.is_empty()).then(|| known.iter().sum())
+    sum(peer, switches_of)
 }
 
 /// Returns the bytes that all processes have caused to be written so far, or `None` where the system does not tell.
 pub fn written_bytes(peer: &dyn Peer) -> Option<u64> {
-    let processes = peer.processes().ok()?;
-    let known: Vec<u64> = processes.into_iter().filter_map(|pid| written_bytes_of(pid).ok()).collect();
+    sum(peer, written_bytes_of)
+}
+
+fn sum(peer: &dyn Peer, count_of: fn(u32) -> anyhow::Result<u64>) -> Option<u64> {
+    let processes = peer.measured().processes().ok()?;
+    // A process may end meanwhile.
+    let known: Vec<u64> = processes.into_iter().filter_map(|pid| count_of(pid).ok()).collect();
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
@@ -41,7 +43,7 @@ impl Instructions {
         if !ARE_COUNTED.get_or_init(probe) {
             return None;
         }
-        let processes: Vec<String> = peer.processes().ok()?.iter().map(u32::to_string).collect();
+        let processes: Vec<String> = peer.measured().processes().ok()?.iter().map(u32::to_string).collect();
         let mut command = Command::new("perf");
         command.args(["stat", "-x", ",", "-e", "instructions", "-p", &processes.join(",")]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?;

@@ -151,7 +151,7 @@ impl Before {
             written_bytes: written_bytes(peer),
             ticks: Ticks::read().ok(),
             client: cpu_seconds_of(std::process::id())?,
-            server: peer.cpu_seconds()?,
+            server: peer.measured().cpu_seconds()?,
         })
     }
 
@@ -199,16 +199,16 @@ pub struct Settled {
 
 /// Waits until the server has no deferred work and uses no CPU, at most so long, and makes it write out the rest.
 pub fn settled(peer: &dyn Peer, most: Duration) -> Result<Settled> {
-    let (began, mut last, mut calm) = (Instant::now(), peer.cpu_seconds()?, 0);
+    let (began, mut last, mut calm) = (Instant::now(), peer.measured().cpu_seconds()?, 0);
     while calm < CALM_STEPS && began.elapsed() < most {
         std::thread::sleep(SETTLE_STEP);
-        let is_busy = peer.has_deferred_work()?;
-        let now = peer.cpu_seconds()?;
+        let is_busy = peer.measured().has_deferred_work()?;
+        let now = peer.measured().cpu_seconds()?;
         calm = if is_busy || now - last >= CALM_SECONDS { 0 } else { calm + 1 };
         last = now;
     }
     peer.write_out()?;
-    Ok(Settled { cpu_seconds: peer.cpu_seconds()?, is_complete: calm >= CALM_STEPS })
+    Ok(Settled { cpu_seconds: peer.measured().cpu_seconds()?, is_complete: calm >= CALM_STEPS })
 }
 
 #[derive(Default)]

@@ -88,7 +88,7 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
         }
         let purge_us = purge_cost(&server, &peer)?;
         let (resident_mib, peak_mib) = (server.resident_mib()?, server.peak_resident_mib()?);
-        let disk_bytes = peer.disk_bytes()? as f64 / set.used() as f64;
+        let disk_bytes = peer.measured().disk_bytes()? as f64 / set.used() as f64;
         drop(peer);
         let start_after_kill;
         (server, start_after_kill) = again(server, binary, directory, Server::kill)?;

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::process::{Process, first_line, free_port, new_folder};
 use super::rest::{Channel, Dialect, RestConnection, prepare};
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::documents::DataSet;
 use crate::workload::Kind;
 
@@ -63,19 +63,7 @@ impl Peer for CosmosServer {
         Ok(Box::new(RestConnection::connect(&self.address, channel, set, Dialect::Text)?))
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.process.cpu_seconds()
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        self.process.all()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.process.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        self.process.disk_bytes()
+    fn measured(&self) -> &dyn Measured {
+        &self.process
     }
 }

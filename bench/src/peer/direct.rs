@@ -13,7 +13,7 @@ use rntbd::{
 
 use super::rest::{self, occurrences, version};
 use super::socket::{Socket, Trust, trust_in};
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::client::{Server, date, sign_link};
 use crate::documents::{DataSet, Fields, Shape};
 use crate::workload::{Kind, Operation};
@@ -65,24 +65,8 @@ impl Peer for BolideDirect {
         Ok(Box::new(self.open(set)?))
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.server.cpu_seconds()
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        Ok(vec![self.server.pid()])
-    }
-
-    fn has_deferred_work(&self) -> Result<bool> {
-        self.server.has_deferred_work()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.server.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        super::process::folder_bytes(self.server.directory())
+    fn measured(&self) -> &dyn Measured {
+        &*self.server
     }
 }
 

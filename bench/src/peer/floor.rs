@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::process::{Process, free_port, new_folder};
 use super::rest::{Channel, Dialect, RestConnection};
 use super::wire::WireConnection;
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::documents::DataSet;
 use crate::workload::Kind;
 
@@ -77,19 +77,7 @@ impl Peer for Floor {
         })
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.process.cpu_seconds()
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        self.process.all()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.process.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        self.process.disk_bytes()
+    fn measured(&self) -> &dyn Measured {
+        &self.process
     }
 }

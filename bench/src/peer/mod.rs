@@ -5,6 +5,7 @@ mod direct;
 mod floor;
 mod http;
 mod http2;
+mod measured;
 mod postgres;
 mod process;
 mod redis;
@@ -17,6 +18,7 @@ use anyhow::Result;
 pub use cosmos::CosmosServer;
 pub use direct::{BolideDirect, DirectConnection};
 pub use floor::{Floor, Loop};
+pub use measured::Measured;
 pub use postgres::Postgres;
 pub use redis::Redis;
 pub use rest::{BolideRest, Indexing};
@@ -43,14 +45,8 @@ pub trait Peer: Send + Sync {
     /// Creates the container, collection or table of a set of documents.
     fn prepare(&self, set: &DataSet) -> Result<()>;
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>>;
-    /// Returns the CPU seconds that all its processes have used so far.
-    fn cpu_seconds(&self) -> Result<f64>;
-    /// Returns the numbers of all its processes.
-    fn processes(&self) -> Result<Vec<u32>>;
-    /// Returns whether work waits or runs that earlier operations have left for later.
-    fn has_deferred_work(&self) -> Result<bool> {
-        Ok(false)
-    }
+    /// Returns its processes and files.
+    fn measured(&self) -> &dyn Measured;
     /// Makes the server write what it has changed only in memory, where it can be told to.
     fn write_out(&self) -> Result<()> {
         Ok(())
@@ -59,10 +55,6 @@ pub trait Peer: Send + Sync {
     fn configuration(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
-    /// Returns the resident memory of all its processes.
-    fn resident_mib(&self) -> Result<u64>;
-    /// Returns the bytes of its files.
-    fn disk_bytes(&self) -> Result<u64>;
 }
 
 /// One kept connection.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::process::{Process, first_line, free_port, new_folder};
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
@@ -77,20 +77,8 @@ impl Peer for Redis {
         }))
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.process.cpu_seconds()
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        self.process.all()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.process.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        self.process.disk_bytes()
+    fn measured(&self) -> &dyn Measured {
+        &self.process
     }
 }
 

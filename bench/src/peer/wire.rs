@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::client::{Bson, Server, Value, WireClient, message};
 use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
@@ -58,24 +58,8 @@ impl Peer for BolideWire {
         Ok(Box::new(WireConnection::connect(&self.server.mongo_address, set)?))
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.server.cpu_seconds()
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        Ok(vec![self.server.pid()])
-    }
-
-    fn has_deferred_work(&self) -> Result<bool> {
-        self.server.has_deferred_work()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.server.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        super::process::folder_bytes(self.server.directory())
+    fn measured(&self) -> &dyn Measured {
+        &*self.server
     }
 }
 

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use self::wire::Wire;
 use super::process::{Process, first_line, free_port, new_folder};
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::documents::{DataSet, Fields, Shape, TTL_SECONDS};
 use crate::workload::{Kind, Operation};
 
@@ -149,6 +149,29 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
+impl Measured for Postgres {
+    fn cpu_seconds(&self) -> Result<f64> {
+        self.process.cpu_seconds_without(self.control().pid)
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        let own = self.control().pid;
+        Ok(self.process.all()?.into_iter().filter(|pid| *pid != own).collect())
+    }
+
+    fn has_deferred_work(&self) -> Result<bool> {
+        Ok(self.control().wire.rows_of(PENDING)? != [["0"]])
+    }
+
+    fn resident_mib(&self) -> Result<u64> {
+        self.process.resident_mib()
+    }
+
+    fn disk_bytes(&self) -> Result<u64> {
+        self.process.disk_bytes()
+    }
+}
+
 impl Peer for Postgres {
     fn name(&self) -> &str {
         "postgresql"
@@ -181,17 +204,8 @@ impl Peer for Postgres {
         Ok(Box::new(PostgresConnection { wire, shape: set.shape, document: String::new() }))
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.process.cpu_seconds_without(self.control().pid)
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        let own = self.control().pid;
-        Ok(self.process.all()?.into_iter().filter(|pid| *pid != own).collect())
-    }
-
-    fn has_deferred_work(&self) -> Result<bool> {
-        Ok(self.control().wire.rows_of(PENDING)? != [["0"]])
+    fn measured(&self) -> &dyn Measured {
+        self
     }
 
     fn write_out(&self) -> Result<()> {
@@ -203,14 +217,6 @@ impl Peer for Postgres {
         let mut lines = control.wire.rows_of(CHANGED_SETTINGS)?;
         lines.extend(control.wire.rows_of(INDEXES)?);
         Ok(lines.into_iter().flatten().collect())
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.process.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        self.process.disk_bytes()
     }
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 pub(super) use self::channel::Channel;
 pub(super) use self::connection::{Dialect, RestConnection, occurrences};
 use super::socket::{Trust, trust_in};
-use super::{About, Connection, Peer};
+use super::{About, Connection, Measured, Peer};
 use crate::client::Server;
 use crate::documents::DataSet;
 use crate::workload::Kind;
@@ -119,24 +119,8 @@ impl Peer for BolideRest {
         Ok(Box::new(RestConnection::connect(address, channel, set, Dialect::Header)?))
     }
 
-    fn cpu_seconds(&self) -> Result<f64> {
-        self.server.cpu_seconds()
-    }
-
-    fn processes(&self) -> Result<Vec<u32>> {
-        Ok(vec![self.server.pid()])
-    }
-
-    fn has_deferred_work(&self) -> Result<bool> {
-        self.server.has_deferred_work()
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        self.server.resident_mib()
-    }
-
-    fn disk_bytes(&self) -> Result<u64> {
-        super::process::folder_bytes(self.server.directory())
+    fn measured(&self) -> &dyn Measured {
+        &*self.server
     }
 }
 
