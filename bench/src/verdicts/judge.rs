@@ -4,6 +4,7 @@ use std::fmt;
 
 use bolide_bench::drive::Figures;
 
+use super::Measured;
 use super::aims::{Aim, Measure};
 
 /// How much more than the aim the third quartile may be.
@@ -54,6 +55,13 @@ pub struct Sides<'a> {
     pub ours: &'a [Figures],
     pub beside: &'a str,
     pub theirs: &'a [Figures],
+}
+
+impl<'a> Sides<'a> {
+    /// Returns the sides of a peer and the one it is compared with.
+    pub fn of(ours: &'a Measured, theirs: &'a Measured) -> Sides<'a> {
+        Sides { who: &ours.who, ours: &ours.rounds, beside: &theirs.who, theirs: &theirs.rounds }
+    }
 }
 
 /// Decides an aim about a ratio: by the median, and by the third quartile with some spread.

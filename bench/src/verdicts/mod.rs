@@ -60,14 +60,48 @@ pub struct Verdicts {
     pub missing: Vec<String>,
 }
 
+/// What a peer is compared for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// Bolide, with the aims of this position.
+    Judged(usize),
+    /// Bolide over REST with the same composite index as the others, for the operations that it is made for.
+    JudgedWithComposite,
+    Postgres,
+    Loop,
+}
+
+impl Side {
+    /// Returns whether the peer takes part in a workload.
+    fn has(self, aim: &Aim) -> bool {
+        match self {
+            Side::Judged(_) | Side::Postgres => true,
+            Side::JudgedWithComposite => matches!(aim.kind, Kind::Top | Kind::Count),
+            Side::Loop => aim.of_the_loop.is_some(),
+        }
+    }
+
+    /// Returns which of a workload's aims the peer has.
+    fn api(self) -> Option<usize> {
+        match self {
+            Side::Judged(api) => Some(api),
+            Side::JudgedWithComposite => Some(REST),
+            Side::Postgres | Side::Loop => None,
+        }
+    }
+}
+
 /// A peer with its sets of documents.
 struct Loaded {
+    side: Side,
     peer: Box<dyn Peer>,
     sets: Vec<Arc<DataSet>>,
 }
 
 impl Loaded {
-    fn new(peer: Box<dyn Peer>, wanted: &[&Aim]) -> Result<Loaded> {
+    fn new(side: Side, peer: impl Peer + 'static, wanted: &[&Aim]) -> Result<Loaded> {
+        let peer: Box<dyn Peer> = Box::new(peer);
+        let wanted: Vec<&Aim> = wanted.iter().copied().filter(|aim| side.has(aim)).collect();
         let mut sets = Vec::new();
         let shape = Shape::of_size(SIZE);
         for partition_items in PARTITIONS {
@@ -83,7 +117,7 @@ impl Loaded {
             verify(peer.as_ref(), set, &kinds)?;
         }
         println!("loaded {}", peer.name());
-        Ok(Loaded { peer, sets })
+        Ok(Loaded { side, peer, sets })
     }
 
     fn drive(&self, aim: &Aim, seed: u64, length: Duration) -> Result<Figures> {
@@ -118,17 +152,22 @@ pub fn measure(binary: &Path, extent: &Extent<'_>) -> Result<Verdicts> {
     let wanted: Vec<&Aim> = AIMS.iter().filter(is_wanted).collect();
     let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &[])?));
     let programs = Postgres::installed().context("PostgreSQL 15 is not installed")?;
-    let rest = BolideRest::new(server()?, binary, Indexing::EveryPath)?;
+    let rest = |indexing| BolideRest::new(server()?, binary, indexing);
     let mut peers = vec![
-        Loaded::new(Box::new(rest), &wanted)?,
-        Loaded::new(Box::new(BolideWire::new(server()?, binary)?), &wanted)?,
-        Loaded::new(Box::new(Postgres::start(&programs, CACHE_MIB)?), &wanted)?,
+        Loaded::new(Side::Judged(REST), rest(Indexing::EveryPath)?, &wanted)?,
+        Loaded::new(Side::Judged(WIRE), BolideWire::new(server()?, binary)?, &wanted)?,
     ];
+    if wanted.iter().any(|aim| Side::JudgedWithComposite.has(aim)) {
+        let rest = rest(Indexing::EveryPathAndComposite)?;
+        peers.push(Loaded::new(Side::JudgedWithComposite, rest, &wanted)?);
+    }
+    let postgres = Loaded::new(Side::Postgres, Postgres::start(&programs, CACHE_MIB)?, &wanted)?;
+    let configuration = postgres.peer.configuration()?;
+    peers.push(postgres);
     let mut missing = Vec::new();
-    let beside_loop: Vec<&Aim> = wanted.iter().copied().filter(|aim| aim.of_the_loop.is_some()).collect();
-    if !beside_loop.is_empty() {
+    if wanted.iter().any(|aim| Side::Loop.has(aim)) {
         let floor = Floor::start(extent.baselines, Loop::Http);
-        match floor.and_then(|floor| Loaded::new(Box::new(floor), &beside_loop)) {
+        match floor.and_then(|floor| Loaded::new(Side::Loop, floor, &wanted)) {
             Ok(floor) => peers.push(floor),
             Err(error) => missing.push(format!("empty http loop: not measured: {error:#}")),
         }
@@ -140,61 +179,60 @@ pub fn measure(binary: &Path, extent: &Extent<'_>) -> Result<Verdicts> {
         let decided = decide(aim, &runs);
         decided.iter().for_each(show);
         verdicts.extend(decided);
-        measured.extend(runs);
+        measured.extend(runs.into_iter().map(|(_, measured)| measured));
     }
-    let configuration = peers[POSTGRES].peer.configuration()?;
     let Extent { rounds, length, .. } = *extent;
     Ok(Verdicts { rounds, length, verdicts, measured, configuration, missing })
 }
 
-/// The positions of peers and of their runs.
-const APIS: std::ops::Range<usize> = 0..2;
-const POSTGRES: usize = 2;
-const LOOP: usize = 3;
+/// The positions of aims.
+const REST: usize = 0;
+const WIRE: usize = 1;
 
-/// Runs one workload on all peers in turn, in every other round in the reverse order.
-fn rounds(peers: &[Loaded], aim: &Aim, extent: &Extent<'_>) -> Result<Vec<Measured>> {
-    let count = if aim.of_the_loop.is_some() { peers.len() } else { POSTGRES + 1 };
-    let measured =
-        |peer: &Loaded| Measured { aim: *aim, who: peer.peer.name().to_owned(), rounds: Vec::new() };
-    let mut runs: Vec<Measured> = peers[..count].iter().map(measured).collect();
+/// Runs one workload on all its peers in turn, in every other round in the reverse order.
+fn rounds(peers: &[Loaded], aim: &Aim, extent: &Extent<'_>) -> Result<Vec<(Side, Measured)>> {
+    let peers: Vec<&Loaded> = peers.iter().filter(|peer| peer.side.has(aim)).collect();
+    let measured = |peer: &&Loaded| {
+        (peer.side, Measured { aim: *aim, who: peer.peer.name().to_owned(), rounds: Vec::new() })
+    };
+    let mut runs: Vec<(Side, Measured)> = peers.iter().map(measured).collect();
     for round in 0..extent.rounds {
-        let mut order: Vec<usize> = (0..count).collect();
+        let mut order: Vec<usize> = (0..peers.len()).collect();
         if round % 2 == 1 {
             order.reverse();
         }
         for at in order {
-            runs[at].rounds.push(peers[at].drive(aim, round, extent.length)?);
+            runs[at].1.rounds.push(peers[at].drive(aim, round, extent.length)?);
         }
     }
     Ok(runs)
 }
 
-fn decide(aim: &Aim, runs: &[Measured]) -> Vec<Verdict> {
-    let sides = |ours: usize, theirs: usize| Sides {
-        who: &runs[ours].who,
-        ours: &runs[ours].rounds,
-        beside: &runs[theirs].who,
-        theirs: &runs[theirs].rounds,
-    };
+fn decide(aim: &Aim, runs: &[(Side, Measured)]) -> Vec<Verdict> {
+    let of = |wanted: Side| runs.iter().find(|(side, _)| *side == wanted).map(|(_, measured)| measured);
+    let judged = || runs.iter().filter_map(|(side, measured)| Some((side.api()?, measured)));
+    let Some(postgres) = of(Side::Postgres) else { return Vec::new() };
     let mut verdicts = Vec::new();
     for (measure, at_most) in aim.at_most {
-        for (api, at_most) in APIS.zip(at_most) {
-            verdicts.push(judge::ratio(aim, *measure, *at_most, &sides(api, POSTGRES)));
-        }
+        let verdict = |(api, ours): (usize, &Measured)| {
+            judge::ratio(aim, *measure, at_most[api], &Sides::of(ours, postgres))
+        };
+        verdicts.extend(judged().map(verdict));
     }
-    if let Some(at_most) = aim.of_the_loop.filter(|_| runs.len() > LOOP) {
-        verdicts.push(judge::ratio(aim, Measure::Cpu, at_most, &sides(APIS.start, LOOP)));
+    if let (Some(at_most), Some(rest), Some(floor)) =
+        (aim.of_the_loop, of(Side::Judged(REST)), of(Side::Loop))
+    {
+        verdicts.push(judge::ratio(aim, Measure::Cpu, at_most, &Sides::of(rest, floor)));
     }
     if let Some(at_most) = aim.pause_ms() {
-        verdicts.extend(APIS.map(|api| judge::pause(aim, at_most, &sides(api, POSTGRES))));
+        verdicts.extend(judged().map(|(_, ours)| judge::pause(aim, at_most, &Sides::of(ours, postgres))));
     }
     verdicts
 }
 
 fn head() {
     println!(
-        "{:<13} {:>9} {:>11} {:<12} {:<15} {:<7} {:>6} {:>7} {:>7} {:>7} {:>9} {:>9}  verdict",
+        "{:<13} {:>9} {:>11} {:<20} {:<15} {:<7} {:>6} {:>7} {:>7} {:>7} {:>9} {:>9}  verdict",
         "operation",
         "partition",
         "connections",
@@ -214,7 +252,7 @@ fn show(verdict: &Verdict) {
     let Verdict { aim, who, beside, measure, at_most, median, third, overall, ours, theirs, outcome } =
         verdict;
     println!(
-        "{:<13} {:>9} {:>11} {who:<12} {beside:<15} {:<7} {at_most:>6.2} {median:>7.2} {third:>7.2} {overall:>7.2} \
+        "{:<13} {:>9} {:>11} {who:<20} {beside:<15} {:<7} {at_most:>6.2} {median:>7.2} {third:>7.2} {overall:>7.2} \
          {ours:>9.1} {theirs:>9.1}  {outcome}",
         aim.kind.name(),
         aim.partition_items,

@@ -54,11 +54,20 @@ impl Index {
     /// Returns the entries of a composite index whose first paths have these values; `None` is undefined. Cut
     /// strings, arrays and objects match as far as the index distinguishes them.
     pub(crate) fn composite_equal(&self, composite: &Composite, values: &[Option<ValueRef<'_>>]) -> KeyRange {
+        KeyRange::prefix(self.composite_equal_prefix(composite, values))
+    }
+
+    /// Returns the prefix of the keys of these entries; the values of the other paths follow.
+    pub(crate) fn composite_equal_prefix(
+        &self,
+        composite: &Composite,
+        values: &[Option<ValueRef<'_>>],
+    ) -> Vec<u8> {
         let mut key = self.composite_prefix(composite);
         for (part, value) in composite.parts.iter().zip(values) {
             terms::encode_part(*value, part.order, &mut key);
         }
-        KeyRange::prefix(key)
+        key
     }
 
     /// Returns all shapes, in the order of their hashes.

@@ -71,7 +71,17 @@ fn fit(composite: &Composite, condition: &Condition, keys: &[SortPath]) -> Optio
     })
 }
 
-fn names(source: &Source) -> Vec<String> {
+/// Returns the paths of a composite index and their orders as clients see them: `/a ASC`.
+pub(super) fn specification(composite: &Composite) -> Vec<String> {
+    let part = |part: &crate::index::CompositePart| {
+        let order = if part.order == Order::Ascending { "ASC" } else { "DESC" };
+        format!("/{} {order}", names(&part.source).join("/"))
+    };
+    composite.parts.iter().map(part).collect()
+}
+
+/// Returns the path that a part of a composite index is about.
+pub(super) fn names(source: &Source) -> Vec<String> {
     match source {
         Source::Body(path) => path.segments().to_vec(),
         Source::Stamp => vec!["_ts".to_owned()],
@@ -80,22 +90,27 @@ fn names(source: &Source) -> Vec<String> {
 
 /// Returns the one value that a condition allows at a path.
 fn equality(condition: &Condition, path: &[String]) -> Option<Value> {
-    let leaf = leaf_at(condition, path)?;
+    only_value(leaf_at(condition, path)?)
+}
+
+/// Returns the one value that a leaf allows.
+pub(super) fn only_value(leaf: &Leaf) -> Option<Value> {
     match leaf.values.scalars.as_slice() {
         [only] if leaf.values.kinds.is_empty() => only.as_point(),
         _ => None,
     }
 }
 
+/// Returns whether a leaf is about a path.
+pub(super) fn is_at(leaf: &Leaf, path: &[String]) -> bool {
+    let names = leaf.path.iter().map(|step| if let PathStep::Name(name) = step { Some(name) } else { None });
+    names.eq(path.iter().map(Some))
+}
+
 /// Returns the part of a condition about a path that must hold in any case.
 pub(super) fn leaf_at<'c>(condition: &'c Condition, path: &[String]) -> Option<&'c Leaf> {
-    let is_there = |leaf: &&Leaf| {
-        let names =
-            leaf.path.iter().map(|step| if let PathStep::Name(name) = step { Some(name) } else { None });
-        names.eq(path.iter().map(Some))
-    };
     match condition {
-        Condition::Leaf(leaf) => Some(leaf).filter(is_there),
+        Condition::Leaf(leaf) => Some(leaf).filter(|leaf| is_at(leaf, path)),
         Condition::All(parts) => parts.iter().find_map(|part| leaf_at(part, path)),
         Condition::Everything | Condition::Nothing | Condition::Any(_) => None,
     }
@@ -112,15 +127,6 @@ impl CompositePlan {
         let held: Vec<_> =
             self.composite.parts[..self.equal.len()].iter().map(|part| names(&part.source)).collect();
         conjuncts(condition).into_iter().all(|part| held.iter().any(|path| leaf_at(part, path).is_some()))
-    }
-
-    /// Returns the query's paths and directions as clients see them: `/a ASC`.
-    pub(super) fn specification(&self) -> Vec<String> {
-        let part = |part: &crate::index::CompositePart| {
-            let order = if part.order == Order::Ascending { "ASC" } else { "DESC" };
-            format!("/{} {order}", names(&part.source).join("/"))
-        };
-        self.composite.parts.iter().map(part).collect()
     }
 
     /// Opens the cursor, from the values of an `ORDER BY` key on.

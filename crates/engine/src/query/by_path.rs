@@ -389,6 +389,20 @@ pub(super) fn scalars(prefix: &[u8], interval: &Interval) -> KeyRange {
     KeyRange::between(with(bound(&interval.low, CUT)), with(bound(&interval.high, CUT + 1)))
 }
 
+/// Returns the same keys for a path whose values are sorted in descending order.
+pub(super) fn scalars_descending(prefix: &[u8], interval: &Interval) -> KeyRange {
+    // Inverted, the keys that begin with a bound are the first ones beyond it.
+    let behind = |bound: Vec<u8>| {
+        let inverted = directed(&bound, Direction::Backward);
+        KeyRange::prefix([prefix, &inverted].concat()).end
+    };
+    let start = match behind(bound(&interval.high, CUT + 1)) {
+        std::ops::Bound::Excluded(start) => std::ops::Bound::Included(start),
+        other => other,
+    };
+    KeyRange { start, end: behind(bound(&interval.low, CUT)) }
+}
+
 /// Returns a bound as the index cuts it: `end` follows what is kept of a long string.
 fn bound(bytes: &[u8], end: u8) -> Vec<u8> {
     let mut kept = crate::index::kept_of_text(bytes).map_or(Vec::new(), <[u8]>::to_vec);

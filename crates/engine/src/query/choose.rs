@@ -8,6 +8,7 @@
 //! |---|---|
 //! | (partition key, id) lookups | `Id` entry |
 //! | the entries of one path, if they alone answer the query | value and number |
+//! | what a composite index lists for several parts at once, if that is fewer items than any part has | number |
 //! | the smallest part that the index can list: equalities, short ranges, shapes; or all parts intersected | number |
 //! | the queues, for a range of `_ts` that is smaller still | `_ts` and number |
 //! | the `Id` entries of known partition keys, or of a range of effective keys | `Id` entry |
@@ -24,9 +25,11 @@ use query::{Condition, Interval, Leaf, References, Segment, Stamps, Step};
 use storage::Direction;
 
 use super::by_path::{CursorStart, PathCursor, scalars};
+use super::composite_list::{self, CompositeList};
 use super::context::QueryContext;
-use super::numbers::{Candidate, Collected, Entries, Intersection, Next, NumberStream, Union};
+use super::numbers::{Collected, Entries, Intersection, Next, NumberStream, Union};
 use super::probe::LivingEntries;
+use super::report::Used;
 use super::sources::{ById, ByNumber, ByPath, ByStamp, FullScan, Remaining, Source, SourceStep};
 use crate::access::continuation::{self, Position};
 use crate::index::{Index, PathKey, Term};
@@ -79,13 +82,12 @@ pub(super) struct ChosenPlan<'a> {
     pub(super) exact: bool,
     /// The path whose value the source may return from the index, if the answer depends on nothing else.
     pub(super) covers: Option<Vec<Segment>>,
-    /// The paths of the index that are used.
-    pub(super) used: Vec<Vec<Step>>,
+    pub(super) used: Used,
 }
 
 impl<'a> ChosenPlan<'a> {
     fn new(source: impl Source + 'a) -> ChosenPlan<'a> {
-        ChosenPlan { source: Box::new(source), exact: false, covers: None, used: Vec::new() }
+        ChosenPlan { source: Box::new(source), exact: false, covers: None, used: Used::default() }
     }
 }
 
@@ -102,7 +104,7 @@ struct ConditionStream<'a> {
     stream: Box<dyn NumberStream + 'a>,
     /// Whether it represents every part of the condition.
     whole: bool,
-    used: Vec<Vec<Step>>,
+    used: Used,
 }
 
 /// Chooses a plan, or the plan of a position again.
@@ -150,9 +152,14 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
         return Ok(chosen);
     }
     if partition_query.purpose == Purpose::Count && partition_query.exact {
-        let built = match sparse_conjunct(ctx, &partition_query.condition)? {
-            Some(part) => build_part(ctx, &partition_query.condition, part)?,
-            None => build(ctx, &partition_query.condition, Completeness::Yes)?,
+        let condition = &partition_query.condition;
+        let whole = |list: &CompositeList<'_>| list.is_whole(condition);
+        if let Some((_, built)) = listed_together(ctx, condition, ctx.work.tuning.collected_for_all, whole)? {
+            return Ok(numbers(ctx, partition_query, built, None));
+        }
+        let built = match sparse_conjunct(ctx, condition)? {
+            Some(part) => build_part(ctx, condition, part)?,
+            None => build(ctx, condition, Completeness::Yes)?,
         };
         if let Some(built) = built {
             return Ok(numbers(ctx, partition_query, built, None));
@@ -164,8 +171,14 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
         return Ok(numbers(ctx, partition_query, built, None));
     }
     let small = cheapest_conjunct(ctx, &partition_query.condition, ctx.work.tuning.probe)?;
+    let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
+    if let Some((items, built)) = listed_together(ctx, &partition_query.condition, fewer, |_| true)? {
+        if partition_query.purpose != Purpose::Show {
+            ctx.work.expect_loads(items);
+        }
+        return Ok(numbers(ctx, partition_query, built, None));
+    }
     if partition_query.stamps != Stamps::default() {
-        let fewer = small.map_or(ctx.work.tuning.probe, |(estimate, _)| estimate);
         if count_stamps(ctx, partition_query.stamps, fewer)? < fewer {
             return Ok(ChosenPlan::new(ByStamp::new(ctx, partition_query.stamps, None)));
         }
@@ -254,6 +267,22 @@ fn sparse_conjunct<'c>(ctx: &QueryContext<'_>, condition: &'c Condition) -> Resu
     Ok(None)
 }
 
+/// Returns a stream of the items that a composite index lists for several parts of a condition, and how many they are.
+/// Returns `None` if no index lists parts that are wanted, or if there are `most` items or more.
+fn listed_together<'a>(
+    ctx: &'a QueryContext<'a>,
+    condition: &Condition,
+    most: usize,
+    is_wanted: impl FnOnce(&CompositeList<'_>) -> bool,
+) -> Result<Option<(usize, ConditionStream<'a>)>> {
+    let Some(index) = &ctx.index else { return Ok(None) };
+    let Some(list) = composite_list::of(index, condition).filter(is_wanted) else { return Ok(None) };
+    let Some(items) = list.collect(ctx, index, most.saturating_sub(1))? else { return Ok(None) };
+    let used = Used { paths: Vec::new(), composite: Some(list.composite.clone()) };
+    let (count, whole) = (items.len(), list.is_whole(condition));
+    Ok(Some((count, ConditionStream { stream: Box::new(items), whole, used })))
+}
+
 /// Returns a stream of the items that a part of a condition admits.
 fn build_part<'a>(
     ctx: &'a QueryContext<'a>,
@@ -307,7 +336,12 @@ fn covered<'a>(
     let (Some(names), true) = (names(path), partition_query.unscoped) else { return Ok(None) };
     if names == [Step::Name("_ts".to_owned())] && partition_query.purpose != Purpose::Show {
         let source = Box::new(ByStamp::new(ctx, partition_query.stamps, None));
-        return Ok(Some(ChosenPlan { source, exact: false, covers: Some(path.clone()), used: Vec::new() }));
+        return Ok(Some(ChosenPlan {
+            source,
+            exact: false,
+            covers: Some(path.clone()),
+            used: Used::default(),
+        }));
     }
     match &partition_query.condition {
         Condition::Leaf(leaf) if leaf.path == names => by_path(ctx, partition_query, 0, leaf, None),
@@ -358,7 +392,7 @@ fn by_path<'a>(
         source: Box::new(ByPath::new(walk, number, after)),
         exact: whole && partition_query.exact,
         covers: covers.filter(|_| alone),
-        used: vec![leaf.path.clone()],
+        used: Used::path(&leaf.path),
     }))
 }
 
@@ -370,10 +404,16 @@ fn by_number<'a>(
 ) -> Result<ChosenPlan<'a>> {
     let built = match only_list(ctx, partition_query)? {
         Some(built) => Some(built),
-        None => match cheapest_conjunct(ctx, &partition_query.condition, ctx.work.tuning.probe)? {
-            Some((_, part)) => build_part(ctx, &partition_query.condition, part)?,
-            None => build(ctx, &partition_query.condition, Completeness::No)?,
-        },
+        None => {
+            let condition = &partition_query.condition;
+            let small = cheapest_conjunct(ctx, condition, ctx.work.tuning.probe)?;
+            let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
+            match (listed_together(ctx, condition, fewer, |_| true)?, small) {
+                (Some((_, built)), _) => Some(built),
+                (None, Some((_, part))) => build_part(ctx, condition, part)?,
+                (None, None) => build(ctx, condition, Completeness::No)?,
+            }
+        }
     };
     Ok(match built {
         Some(built) => numbers(ctx, partition_query, built, after),
@@ -414,12 +454,12 @@ fn build<'a>(
         Condition::Everything | Condition::Nothing => Ok(None),
         Condition::Leaf(leaf) => build_leaf(ctx, leaf, completeness),
         Condition::All(parts) => {
-            let (mut streams, mut used, mut whole) = (Vec::new(), Vec::new(), true);
+            let (mut streams, mut used, mut whole) = (Vec::new(), Used::default(), true);
             for part in parts {
                 match build(ctx, part, completeness)? {
                     Some(built) => {
                         streams.push(built.stream);
-                        used.extend(built.used);
+                        used.add(built.used);
                         whole &= built.whole;
                     }
                     None if completeness == Completeness::Yes => return Ok(None),
@@ -430,11 +470,11 @@ fn build<'a>(
             Ok((!used.is_empty()).then_some(ConditionStream { stream, whole, used }))
         }
         Condition::Any(parts) => {
-            let (mut streams, mut used, mut whole) = (Vec::new(), Vec::new(), true);
+            let (mut streams, mut used, mut whole) = (Vec::new(), Used::default(), true);
             for part in parts {
                 let Some(built) = build(ctx, part, completeness)? else { return Ok(None) };
                 streams.push(built.stream);
-                used.extend(built.used);
+                used.add(built.used);
                 whole &= built.whole;
             }
             Ok(Some(ConditionStream { stream: Box::new(Union::new(streams)), whole, used }))
@@ -480,7 +520,7 @@ fn build_leaf<'a>(
         }
     }
     let stream = Box::new(Union::new(streams));
-    Ok(Some(ConditionStream { stream, whole: true, used: vec![leaf.path.clone()] }))
+    Ok(Some(ConditionStream { stream, whole: true, used: Used::path(&leaf.path) }))
 }
 
 /// Returns the items that have a scalar in the leaf's ranges, or `None` if there are more than `most`.
@@ -492,22 +532,9 @@ fn collect(
     most: usize,
 ) -> Result<Option<Collected>> {
     let prefix = index.path_prefix(path);
-    let mut candidates = Vec::new();
-    for interval in &leaf.values.scalars {
-        for entry in ctx.entries(scalars(&prefix, interval), prefix.len(), Direction::Forward) {
-            let entry = entry?;
-            ctx.work.look()?;
-            if !ctx.is_living(entry.number, &entry.mark)? {
-                continue;
-            }
-            if candidates.len() == most {
-                return Ok(None);
-            }
-            ctx.work.count_entry();
-            candidates.push(Candidate { rank: entry.number.0, exact: entry.scalar()?.is_some() });
-        }
-    }
-    Ok(Some(Collected::new(candidates)))
+    let ranges = leaf.values.scalars.iter().map(|interval| scalars(&prefix, interval));
+    let entries = ranges.flat_map(|range| ctx.entries(range, prefix.len(), Direction::Forward));
+    Collected::of_entries(ctx, entries, most, |entry| Ok(entry.scalar()?.is_some()))
 }
 
 /// Returns how many living items the index would list for a condition, up to `most`, or `None` if it cannot list

@@ -19,6 +19,7 @@ mod by_composite;
 mod by_path;
 mod by_timestamp;
 mod choose;
+mod composite_list;
 mod context;
 pub mod find;
 mod item_reader;

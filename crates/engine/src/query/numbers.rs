@@ -207,6 +207,34 @@ impl Collected {
         candidates.dedup_by_key(|candidate| candidate.rank);
         Collected { candidates, at: 0 }
     }
+
+    /// Returns the living items of index entries, or `None` if there are more than `most`.
+    pub(super) fn of_entries(
+        ctx: &QueryContext<'_>,
+        entries: impl Iterator<Item = Result<IndexEntry>>,
+        most: usize,
+        is_exact: impl Fn(&IndexEntry) -> Result<bool>,
+    ) -> Result<Option<Collected>> {
+        let mut candidates = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            ctx.work.look()?;
+            if !ctx.is_living(entry.number, &entry.mark)? {
+                continue;
+            }
+            if candidates.len() == most {
+                return Ok(None);
+            }
+            candidates.push(Candidate { rank: entry.number.0, exact: is_exact(&entry)? });
+        }
+        ctx.work.count_entries(candidates.len());
+        Ok(Some(Collected::new(candidates)))
+    }
+
+    /// Returns how many items there are.
+    pub(super) fn len(&self) -> usize {
+        self.candidates.len()
+    }
 }
 
 impl NumberStream for Collected {

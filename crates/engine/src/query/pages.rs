@@ -16,7 +16,7 @@ use super::item_reader::ItemReader;
 use super::numbers::NumberStream as _;
 use super::partition_query;
 use super::refine::{self, Merged, Refined, Sorted};
-use super::report::Report;
+use super::report::{Report, Used};
 use super::row::Covered;
 use super::sources::{FullScan, Source as _, SourceItem, SourceStep};
 use super::work::Work;
@@ -194,7 +194,7 @@ impl<'a> Paging<'a> {
             let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
             let mut chosen = choose(ctx, &partition_query, dealt_with.clone())?;
             let mut items = ItemReader::new(ctx);
-            progress.report.use_paths(&chosen.used);
+            progress.report.use_indexes(&chosen.used);
             let stop =
                 |position| Stop { partition: ctx.partition.id, position, after: None, in_memory: false };
             loop {
@@ -244,7 +244,7 @@ impl<'a> Paging<'a> {
             }
             let mut chosen = choose(ctx, &partition_query, None)?;
             let mut items = ItemReader::new(ctx);
-            progress.report.use_paths(&chosen.used);
+            progress.report.use_indexes(&chosen.used);
             while let SourceStep::Item(mut arriving) = chosen.source.next()? {
                 if self.take(&mut run, &mut items, &chosen, &mut arriving, &mut progress)? == Flow::Enough {
                     break 'all;
@@ -441,7 +441,7 @@ impl<'a> Paging<'a> {
             if !matches!(ctx.outliers(index, Direction::Forward).seek(0)?, super::numbers::Next::End) {
                 return Ok(None);
             }
-            progress.report.use_composite(&plan);
+            progress.report.use_order(&plan);
             let walk = Box::new(plan.open(ctx, index, after));
             return Ok(Some(Refined::new(ctx, walk, keys, plan.ties_in_order)));
         }
@@ -455,7 +455,7 @@ impl<'a> Paging<'a> {
             let path = key.path.iter().cloned().map(query::Step::Name).collect();
             let leaf = leaf.unwrap_or_else(|| query::Leaf::any(path));
             let Some(walk) = PathCursor::open(ctx, &leaf, direction, start)? else { return Ok(None) };
-            progress.report.use_paths(std::slice::from_ref(&leaf.path));
+            progress.report.use_indexes(&Used::path(&leaf.path));
             Box::new(walk)
         };
         Ok(Some(Refined::new(ctx, walk, keys, true)))
@@ -509,7 +509,7 @@ impl<'a> Paging<'a> {
         for ctx in contexts {
             let partition_query = partition_query(self.query, self.analysis, &self.request.scope, ctx);
             let mut chosen = choose(ctx, &partition_query, None)?;
-            progress.report.use_paths(&chosen.used);
+            progress.report.use_indexes(&chosen.used);
             while let SourceStep::Item(arriving) = chosen.source.next()? {
                 let record = match arriving.record {
                     Some(record) => Some(record),

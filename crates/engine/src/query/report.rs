@@ -4,9 +4,36 @@ use std::collections::BTreeSet;
 
 use query::{Analysis, Condition, Sorting, Step};
 
-use super::by_composite::CompositePlan;
+use super::by_composite::{self, CompositePlan};
 use super::context::QueryContext;
+use crate::index::Composite;
 use crate::types::request::IndexUse;
+
+/// The indexes that a plan reads.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    /// The paths whose entries are read.
+    pub(super) paths: Vec<Vec<Step>>,
+    pub(super) composite: Option<Composite>,
+}
+
+impl Used {
+    /// Returns the use of one path.
+    pub(super) fn path(path: &[Step]) -> Used {
+        Used { paths: vec![path.to_vec()], composite: None }
+    }
+
+    /// Adds the indexes that another part of the plan reads.
+    pub(super) fn add(&mut self, other: Used) {
+        self.paths.extend(other.paths);
+        self.composite = self.composite.take().or(other.composite);
+    }
+
+    /// Returns whether no index is read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.composite.is_none()
+    }
+}
 
 /// The report in the making.
 #[derive(Debug, Default)]
@@ -43,14 +70,15 @@ impl Report {
         }
     }
 
-    /// Notes paths whose entries are read.
-    pub(super) fn use_paths(&mut self, paths: &[Vec<Step>]) {
-        self.used.extend(paths.iter().map(|path| specification(path)));
+    /// Notes the indexes that a plan reads.
+    pub(super) fn use_indexes(&mut self, used: &Used) {
+        self.used.extend(used.paths.iter().map(|path| specification(path)));
+        self.used_composites.extend(used.composite.iter().map(by_composite::specification));
     }
 
-    /// Notes a composite index that is read.
-    pub(super) fn use_composite(&mut self, plan: &CompositePlan) {
-        self.used_composites.insert(plan.specification());
+    /// Notes the composite index that an order is read from.
+    pub(super) fn use_order(&mut self, plan: &CompositePlan) {
+        self.used_composites.insert(by_composite::specification(&plan.composite));
         self.missing_composites.clear();
     }
 

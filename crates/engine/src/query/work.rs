@@ -85,7 +85,12 @@ impl Work {
 
     /// Counts a living index entry for the metrics.
     pub(super) fn count_entry(&self) {
-        self.index_entries.set(self.index_entries.get() + 1);
+        self.count_entries(1);
+    }
+
+    /// Counts living index entries for the metrics.
+    pub(super) fn count_entries(&self, count: usize) {
+        self.index_entries.set(self.index_entries.get() + count as u64);
     }
 
     /// Returns whether the page must end here.

@@ -118,6 +118,113 @@ fn a_composite_index_serves_an_order_and_what_comes_before_it() {
     }
 }
 
+#[test]
+fn t14_a_composite_index_counts_ranges_within_a_partition_key_without_reading_items() {
+    for order in ["ascending", "descending"] {
+        let world = crowd(&format!(
+            r#"{{"compositeIndexes":[[{{"path":"/pk"}},{{"path":"/n","order":"{order}"}},{{"path":"/word"}}]]}}"#
+        ));
+        let composite = |page: &engine::QueryPage| page.index.utilized_composite.len();
+        let scope = Scope { key: Some(key("a")), range: None };
+        let counted = |condition: &str, expected: usize| {
+            let text = format!("SELECT VALUE COUNT(1) FROM c WHERE {condition}");
+            let page = world.page_in(&scope, Some(&text), 10, None);
+            assert_eq!(page.rows, [expected.to_string().into_bytes()], "{order}: {condition}");
+            assert_eq!((page.metrics.loaded_items, composite(&page)), (0, 1), "{order}: {condition}");
+        };
+        // The items of the key have even numbers and expire; those of the other key are never counted.
+        for (condition, before) in [
+            ("c.n < 400", 200),
+            ("c.n <= 400", 201),
+            ("c.n > 400", 99),
+            ("c.n >= 400", 100),
+            ("c.n > 100 AND c.n < 200", 49),
+            ("c.n < 100 OR c.n >= 500", 100),
+            ("c.n = 7", 0),
+            ("c.n = 8", 1),
+        ] {
+            counted(condition, before);
+        }
+        counted("c.n = 8 AND c.word >= 'w05' AND c.word < 'w06'", 1);
+        world.pass(WHILE - 1);
+        counted("c.n < 400", 200);
+        world.pass(1);
+        counted("c.n < 400", 0);
+        world.create("a", r#""id":"late","n":3.5"#).expect("created");
+        counted("c.n < 400", 1);
+        world.drain();
+        counted("c.n < 400", 1);
+    }
+}
+
+/// What the index does not tell apart is read: long texts, arrays and objects. What has no value in a path is in no range.
+#[test]
+fn a_composite_index_reads_the_items_that_it_does_not_tell_apart() {
+    for order in ["ascending", "descending"] {
+        let world = World::new();
+        world.container(&format!(
+            r#","indexingPolicy":{{"compositeIndexes":[[{{"path":"/k","order":"{order}"}},{{"path":"/v","order":"{order}"}}]]}}"#
+        ));
+        let text = |end: &str| format!(r#""{}{end}""#, "z".repeat(200));
+        let values = [
+            &*text("a"),
+            &*text("b"),
+            &*text("c"),
+            r#""zz""#,
+            "[1]",
+            "{}",
+            "null",
+            "true",
+            "5",
+            "5.0",
+            "-1e300",
+        ];
+        for (n, value) in values.iter().enumerate() {
+            world.create("k", &format!(r#""id":"{n}","k":1,"v":{value}"#)).expect("created");
+        }
+        world.create("k", r#""id":"none","k":1"#).expect("created");
+        world.create("k", r#""id":"other","k":2,"v":5"#).expect("created");
+        for (condition, expected, loaded) in [
+            (format!("c.v > {}", text("a")), "2", 3),
+            (format!("c.v = {}", text("b")), "1", 3),
+            (format!("c.v >= {}", text("")), "3", 3),
+            ("c.v >= 'z'".to_owned(), "4", 3),
+            ("STARTSWITH(c.v, 'zz')".to_owned(), "4", 3),
+            ("c.v > 'zz'".to_owned(), "3", 3),
+            ("c.v < 'zz'".to_owned(), "0", 0),
+            ("c.v = 5".to_owned(), "2", 0),
+            ("c.v < 6".to_owned(), "3", 0),
+            ("c.v >= -1e300 AND c.v < 5".to_owned(), "1", 0),
+            ("c.v > false".to_owned(), "1", 0),
+            ("c.v = null".to_owned(), "1", 0),
+        ] {
+            let query = format!("SELECT VALUE COUNT(1) FROM c WHERE c.k = 1 AND {condition}");
+            let page = world.page(Some(&query), 10, None);
+            assert_eq!(page.rows, [expected.as_bytes()], "{order}: {condition}");
+            assert_eq!(page.metrics.loaded_items, loaded, "{order}: {condition}");
+            assert_eq!(page.index.utilized_composite.len(), 1, "{order}: {condition}");
+        }
+    }
+}
+
+/// Items of a range that a composite index lists are read alone, page after page, although each of the two parts has many.
+#[test]
+fn a_composite_index_lists_few_items_of_two_large_parts() {
+    let world = crowd(r#"{"compositeIndexes":[[{"path":"/g"},{"path":"/n"}]]}"#);
+    let query = "SELECT VALUE c.n FROM c WHERE c.g = 1 AND c.n >= 100 AND c.n < 200";
+    let page = world.page(Some(query), 100, None);
+    let expected: Vec<String> = (100..200).filter(|n| n % 3 == 1).map(|n| n.to_string()).collect();
+    assert_eq!((page.metrics.loaded_items, page.index.utilized_composite.len()), (expected.len() as u64, 1));
+    for size in [1, 7, 100] {
+        assert_eq!(world.rows(query, size), expected, "by {size}");
+    }
+    // A smaller part than the index lists is preferred.
+    let page = world.page(Some("SELECT * FROM c WHERE c.g = 1 AND c.n >= 100 AND c.id = '100'"), 100, None);
+    assert_eq!((page.metrics.loaded_items, page.index.utilized_composite.len()), (1, 0));
+    let sum = world.page(Some("SELECT VALUE SUM(c.n) FROM c WHERE c.g = 1 AND c.n < 10"), 10, None);
+    assert_eq!((sum.rows.concat(), sum.metrics.loaded_items), (b"12".to_vec(), 3));
+}
+
 /// A composite index does not distinguish arrays, objects and long texts: after a page that ends among them, the next one
 /// reads all of them again.
 #[test]

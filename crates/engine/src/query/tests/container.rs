@@ -27,6 +27,8 @@ pub(super) const POLICIES: &[&str] = &[
     r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/*"},{"path":"/pk/?"}]}"#,
     r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/n"}],[{"path":"/s"},{"path":"/n","order":"descending"},{"path":"/a"}],
         [{"path":"/n","order":"descending"},{"path":"/_ts"}]]}"#,
+    r#"{"compositeIndexes":[[{"path":"/pk"},{"path":"/n","order":"descending"}],[{"path":"/pk","order":"descending"},{"path":"/a"},
+        {"path":"/s","order":"descending"}],[{"path":"/s"},{"path":"/a"}]]}"#,
 ];
 
 impl World {
