@@ -9,7 +9,7 @@ use account::{EMULATOR_KEY, Entry, Key, KeySource, Keyring, Kind};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
-use nosql::{AccountSettings, Consistency, DirectSettings};
+use nosql::{AccountSettings, Consistency, DirectSettings, Gateway};
 use storage::{Durability, TestClock};
 use telemetry::{SlowLog, Texts};
 use transport::Bounds;
@@ -297,6 +297,7 @@ fn account(settings: &Settings) -> Result<AccountSettings> {
     Ok(AccountSettings {
         public_address: public_address(settings)?,
         default_consistency: settings.given("default-consistency").and_then(Consistency::parse),
+        gateway: if settings.flag("strict-gateway") { Gateway::Strict } else { Gateway::Lenient },
     })
 }
 
