@@ -527,6 +527,14 @@ mod tests {
     }
 
     #[test]
+    fn the_gateway_is_as_strict_as_the_services_where_that_is_asked_for() {
+        let gateway = |pairs: &[(&'static str, &str)]| config(pairs).unwrap().account.gateway;
+        assert_eq!(gateway(&[]), Gateway::Lenient);
+        assert_eq!(gateway(&[("strict-gateway", "false")]), Gateway::Lenient);
+        assert_eq!(gateway(&[("strict-gateway", "true")]), Gateway::Strict);
+    }
+
+    #[test]
     fn files_are_left_to_the_store_however_few_there_are() {
         let share = Files::share_out;
         assert_eq!(share(1024), Files { tables: 256, connections: 640 });

@@ -1,5 +1,6 @@
 //! `POST /docs` of a query. It is evaluated whole, over all ranges in its scope, so that clients need not merge
-//! results themselves, though they may. A strict gateway refuses what they would have to merge, unless the query names its range.
+//! results themselves, though they may. A strict gateway refuses what they would have to merge, unless the query names
+//! its range.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
