@@ -72,7 +72,7 @@ pub use maintenance::purge::{
     RetentionReport, RetentionStatus, Slice,
 };
 pub use query::find;
-pub use query::request::{CancelOnDrop, QueryPage, QueryRequest, ResumeFilter};
+pub use query::request::{CancelOnDrop, FullPage, QueryPage, QueryRequest, ResumeFilter};
 pub use schema::guard::Consent;
 pub use storage::{ClockStatus, Leap, Scrubbed, Stats, TestClock, WriterLoad};
 pub use types::charge::Charge;

@@ -27,6 +27,7 @@ pub use handlers::admin_hooks::{AdminHooks, Commands, CreatedData, InitialData, 
 pub use message::connections::{Connections, OpenConnections};
 pub use message::request::Channel;
 pub use protocol::consistency::{AccountSettings, Consistency};
+pub use protocol::gateway::Gateway;
 pub use protocol::limits;
 pub use protocol::limits::Limits;
 pub use service::direct_mode::DirectSettings;

@@ -9,7 +9,7 @@ use account::{EMULATOR_KEY, Entry, Key, KeySource, Keyring, Kind};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
-use nosql::{AccountSettings, Consistency, DirectSettings};
+use nosql::{AccountSettings, Consistency, DirectSettings, Gateway};
 use storage::{Durability, TestClock};
 use telemetry::{SlowLog, Texts};
 use transport::Bounds;
@@ -297,6 +297,7 @@ fn account(settings: &Settings) -> Result<AccountSettings> {
     Ok(AccountSettings {
         public_address: public_address(settings)?,
         default_consistency: settings.given("default-consistency").and_then(Consistency::parse),
+        gateway: if settings.flag("strict-gateway") { Gateway::Strict } else { Gateway::Lenient },
     })
 }
 
@@ -523,6 +524,14 @@ mod tests {
         assert_eq!(config.query_memory_bytes, engine::Options::default().query_memory_bytes);
         assert_eq!(config.mongo.unwrap().limits, mongo::Limits::default());
         assert_eq!(config.test_clock, TestClock::Off);
+    }
+
+    #[test]
+    fn the_gateway_is_as_strict_as_the_services_where_that_is_asked_for() {
+        let gateway = |pairs: &[(&'static str, &str)]| config(pairs).unwrap().account.gateway;
+        assert_eq!(gateway(&[]), Gateway::Lenient);
+        assert_eq!(gateway(&[("strict-gateway", "false")]), Gateway::Lenient);
+        assert_eq!(gateway(&[("strict-gateway", "true")]), Gateway::Strict);
     }
 
     #[test]

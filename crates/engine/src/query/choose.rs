@@ -137,7 +137,7 @@ pub(super) fn choose<'a>(
             let leaf = (leaf, found.clone());
             Ok(ChosenPlan::new(Remaining::new(ctx, leaf, (sort, number), Some(scanned))))
         }
-        Some(Position::Ranked(_)) => Err(continuation::foreign()),
+        Some(Position::Ranked(_) | Position::End) => Err(continuation::foreign()),
     }
 }
 

@@ -27,7 +27,7 @@ use crate::catalog::container::Container;
 use crate::expiry::header::Record;
 use crate::expiry::item::Item;
 use crate::keys::PartitionId;
-use crate::query::request::QueryRequest;
+use crate::query::request::{FullPage, QueryRequest};
 use crate::types::error::{Error, Result};
 use crate::types::limits::PAGE_BYTES_MAX;
 use crate::types::request::{IndexUse, QueryMetrics};
@@ -78,6 +78,9 @@ impl<'a> Paging<'a> {
         token: Option<QueryToken>,
     ) -> Result<Outcome> {
         let mut progress = Progress::default();
+        if matches!(token, Some(QueryToken { position: Some(Position::End), .. })) {
+            return Ok(self.outcome(Answer { rows: Vec::new(), resume: None }, None, progress));
+        }
         progress.report.consider(self.analysis, contexts);
         if !self.query.reads_items() {
             let answer = self.run(Arrival::Any, token.map(|token| token.resume)).finish()?;
@@ -221,7 +224,17 @@ impl<'a> Paging<'a> {
         if place.is_some() {
             return Err(continuation::foreign());
         }
-        Ok(self.outcome(run.finish()?, None, progress))
+        let is_complete = run.is_complete();
+        let last = self.outcome(run.finish()?, None, progress);
+        Ok(if is_complete { last } else { self.followed(last) })
+    }
+
+    /// Returns the page behind whose rows the items have ended, followed by an empty one if it is full and the request
+    /// wants that.
+    fn followed(&self, last: Outcome) -> Outcome {
+        let is_full = last.answer.len() >= self.request.max_items.max(1);
+        let is_followed = is_full && self.request.full_page == FullPage::HasSuccessor;
+        Outcome { token: is_followed.then(|| QueryToken::end(self.binding)), ..last }
     }
 
     /// Visits all items before the first row is shown.

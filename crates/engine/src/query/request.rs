@@ -20,6 +20,8 @@ pub struct QueryRequest<'q> {
     pub scope: Scope,
     /// At most this many rows; the engine may stop earlier.
     pub max_items: usize,
+    /// What follows a page of that many rows.
+    pub full_page: FullPage,
     /// The token of the previous page.
     pub continuation: Option<String>,
     /// Where an ordered query begins, by the client's own values; a token takes precedence.
@@ -37,12 +39,24 @@ impl<'q> QueryRequest<'q> {
             query,
             scope: Scope::default(),
             max_items,
+            full_page: FullPage::default(),
             continuation: None,
             resume_filter: None,
             seed: 1,
             cancel: Arc::default(),
         }
     }
+}
+
+/// What follows a page that has as many rows as were requested, where rows come in the order in which items are read: in
+/// lists, and in queries that neither sort nor join rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FullPage {
+    /// A page if there are more rows, otherwise none.
+    #[default]
+    MayBeLast,
+    /// A page unless the query's own limit is reached. It is empty if there are no more rows.
+    HasSuccessor,
 }
 
 /// Cancels a request whose caller stops waiting for the answer: it holds the flag of [`QueryRequest::cancel`] and sets it

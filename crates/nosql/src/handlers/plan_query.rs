@@ -6,8 +6,9 @@
 //! client gets an error that names the missing features: a request that names a range is not answered for another
 //! (decision 0025).
 
+use engine::Container;
 use hyper::StatusCode;
-use query::HybridRows;
+use query::{HybridRows, Plan};
 
 use crate::handlers::call::Call;
 use crate::handlers::query_request;
@@ -20,19 +21,9 @@ const SKIP_ORDER_BY: &str = "HybridSearchSkipOrderByRewrite";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
-    let question = query_request::read(call)?;
-    let supported = supported_features(call);
-    let can = |feature: &str| supported.as_ref().is_none_or(|known| known.iter().any(|name| name == feature));
-    let rows = if can(SKIP_ORDER_BY) { HybridRows::Plain } else { HybridRows::Ordered };
-    let definition = &container.definition;
-    let plan = query::plan(
-        &question.text,
-        &question.parameters,
-        &definition.partition_key,
-        &definition.dialect(),
-        rows,
-    )?;
-    let lacking: Vec<&str> = plan.features.iter().copied().filter(|feature| !can(feature)).collect();
+    let plan = plan(call, &container)?;
+    let lacking: Vec<&str> =
+        plan.features.iter().copied().filter(|feature| !supports(call, feature)).collect();
     let scope = call.scope(&container)?;
     let plan = match (lacking.as_slice(), container.partitions_in(&scope).len()) {
         ([], _) => plan,
@@ -49,8 +40,22 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     Ok(Reply::json(StatusCode::OK, plan.to_value().to_json()))
 }
 
-/// Returns the features of the client; `None` if it sends none, and then it gets the plan of the service.
-fn supported_features(call: &Call) -> Option<Vec<String>> {
+/// Returns the plan of a request's query, for a client that supports whatever it takes.
+pub(crate) fn plan(call: &Call, container: &Container) -> Result<Plan, Error> {
+    let question = query_request::read(call)?;
+    let definition = &container.definition;
+    let rows = if supports(call, SKIP_ORDER_BY) { HybridRows::Plain } else { HybridRows::Ordered };
+    Ok(query::plan(
+        &question.text,
+        &question.parameters,
+        &definition.partition_key,
+        &definition.dialect(),
+        rows,
+    )?)
+}
+
+/// Returns whether the client supports a feature. One that names none gets the plan of the service.
+fn supports(call: &Call, feature: &str) -> bool {
     let list = call.head.text(TextOption::SupportedFeatures);
-    list.map(|list| list.split(',').map(|name| name.trim().to_owned()).collect())
+    list.is_none_or(|list| list.split(',').any(|name| name.trim() == feature))
 }

@@ -1,10 +1,11 @@
 //! `POST /docs` of a query. It is evaluated whole, over all ranges in its scope, so that clients need not merge
-//! results themselves, though they may.
+//! results themselves, though they may. A strict gateway refuses what they would have to merge, unless the query names
+//! its range.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use engine::{Container, Engine, QueryPage, QueryRequest, ResumeFilter, Scope};
+use engine::{Container, Engine, FullPage, QueryPage, QueryRequest, ResumeFilter, Scope};
 use query::Query;
 
 use crate::handlers::call::Call;
@@ -28,6 +29,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         resume_filter: request.resume_filter,
         scope,
         page,
+        full_page: call.account().gateway.full_page(),
         seed,
         container: Arc::clone(&container),
     };
@@ -59,6 +61,7 @@ struct Question {
     resume_filter: Option<ResumeFilter>,
     scope: Scope,
     page: PageRequest,
+    full_page: FullPage,
     seed: u64,
     container: Arc<Container>,
 }
@@ -69,6 +72,7 @@ impl Question {
             query: Some(&self.query),
             scope: self.scope.clone(),
             max_items: self.page.max_items,
+            full_page: self.full_page,
             continuation: self.page.continuation.clone(),
             resume_filter: self.resume_filter.clone(),
             seed: self.seed,

@@ -5,8 +5,10 @@ use engine::{Container, ResumeFilter};
 use query::{Dialect, Query};
 
 use crate::handlers::call::Call;
+use crate::handlers::plan_query;
 use crate::message::options::{Flag, TextOption};
 use crate::protocol::error::Error;
+use crate::protocol::gateway::Gateway;
 use crate::protocol::json;
 use crate::protocol::limits::QUERY_PARAMETERS;
 
@@ -112,22 +114,42 @@ fn resume_value(value: &Value) -> Result<Option<Value>, Error> {
 }
 
 /// Checks that a query over all partitions is intended, as in the service, where it is expensive: by a header, or by
-/// naming a range; otherwise it must name the partition key, beside the query or in it.
+/// naming a range; otherwise it must name the partition key, beside the query or in it. A strict gateway also refuses
+/// one whose rows the client has to join.
 pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> Result<(), Error> {
     let head = &call.head;
     let narrow =
         head.partition_key()?.is_some() || head.effective_range()?.is_some() || head.range_id().is_some();
-    if narrow || container.definition.partition_key.system_key || head.flag(Flag::CrossPartition)? {
+    let definition = &container.definition.partition_key;
+    if narrow || definition.system_key {
         return Ok(());
     }
-    if query.access(&container.definition.partition_key).keys.is_some() {
+    if !head.flag(Flag::CrossPartition)? && query.access(definition).keys.is_none() {
+        return Err(Error::BadRequest(format!(
+            // The service's words. In direct mode such queries are always enabled.
+            "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query \
+             to avoid this exception.",
+            Flag::CrossPartition.header(),
+            TextOption::PartitionKey.header()
+        )));
+    }
+    match call.account().gateway {
+        Gateway::Lenient => Ok(()),
+        Gateway::Strict => refuse_join(call, container),
+    }
+}
+
+/// Refuses a query over several partition keys whose rows the client has to join, as the service's gateway does, however
+/// many ranges the container has. Clients that can join rows then go by the plan in the answer, or request it.
+fn refuse_join(call: &Call, container: &Container) -> Result<(), Error> {
+    let plan = plan_query::plan(call, container)?;
+    if plan.is_within_one_key() || plan.features.is_empty() {
         return Ok(());
     }
-    Err(Error::BadRequest(format!(
-        // The service's words. In direct mode such queries are always enabled.
-        "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to \
-         avoid this exception.",
-        Flag::CrossPartition.header(),
-        TextOption::PartitionKey.header()
-    )))
+    if plan.has_named_aggregates() {
+        // The service's words; it gives no plan with them, nor a substatus.
+        let message = "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.";
+        return Err(Error::BadRequest(message.to_owned()));
+    }
+    Err(Error::NeedsPlan { plan: plan.to_value().to_json() })
 }

@@ -22,7 +22,7 @@ const QUERY_ENGINE: &str = "{\"allowNewKeywords\":true,\"maxJoinsPerSqlQuery\":5
     \"maxLogicalAndPerSqlQuery\":2000,\"maxLogicalOrPerSqlQuery\":2000,\"maxSpatialQueryCells\":2147483647}";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let AccountSettings { public_address, default_consistency } = call.account();
+    let AccountSettings { public_address, default_consistency, .. } = call.account();
     let endpoint = match public_address {
         Some(address) => format!("{}://{address}/", call.head.scheme()),
         None => call.head.origin().ok_or_else(|| {

@@ -241,7 +241,7 @@ fn failure(error: &Error, activity: &str, place: Option<ReplyOrigin<'_>>, messag
     }
     let message = shortened(&wire.message, message_bytes_max);
     let message = format!("{message}\r\nActivityId: {activity}, bolide/{}", env!("CARGO_PKG_VERSION"));
-    let body = error_body(wire.code, &message);
+    let body = error_body(wire.code, &message, error.additional_info());
     let status = StatusCode::from_u16(wire.status).expect("the error table has only valid status codes");
     let mut reply =
         Reply::json(status, body).charged(error.charge()).number(Field::Substatus, wire.substatus.into());
@@ -254,10 +254,12 @@ fn failure(error: &Error, activity: &str, place: Option<ReplyOrigin<'_>>, messag
     }
 }
 
-/// `{"code":…,"message":…}`.
-fn error_body(code: &str, message: &str) -> String {
+/// `{"code":…,"message":…}`, and `"additionalErrorInfo":…` if there is any.
+fn error_body(code: &str, message: &str, additional: Option<&str>) -> String {
     use crate::protocol::json::{member, object, text};
-    object([member("code", text(code)), member("message", text(message))]).to_json()
+    let additional = additional.map(|info| member("additionalErrorInfo", text(info)));
+    object([member("code", text(code)), member("message", text(message))].into_iter().chain(additional))
+        .to_json()
 }
 
 /// Names may hold any character, headers only printable ASCII; what does not fit is percent-encoded.

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::protocol::gateway::Gateway;
+
 /// A consistency level. The first is the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consistency {
@@ -56,7 +58,7 @@ impl fmt::Display for Consistency {
     }
 }
 
-/// What the account document says of this server, and what follows from it.
+/// What the operator sets of the account: what the account document says of this server, and what requests it refuses.
 #[derive(Debug, Clone, Default)]
 pub struct AccountSettings {
     /// Host and port under which clients reach the server; otherwise those of their own request.
@@ -64,6 +66,8 @@ pub struct AccountSettings {
     /// The level of the account. Requests for a stronger one are refused, as in the service. Without a level the document
     /// shows [`Consistency::Session`], and none is refused.
     pub default_consistency: Option<Consistency>,
+    /// Whether queries are answered that the service's gateway refuses.
+    pub gateway: Gateway,
 }
 
 #[cfg(test)]

@@ -88,6 +88,17 @@ pub(crate) enum Error {
         /// The current id.
         current: String,
     },
+    /// A query over several partition keys whose rows the client has to join. The message is the service's.
+    #[error(
+        "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) \
+         exception that all newer clients will know how to handle gracefully. This exception is traced, but unless you \
+         see it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this \
+         message."
+    )]
+    NeedsPlan {
+        /// The plan that the client would get on request, as JSON text.
+        plan: String,
+    },
     /// The server is overloaded.
     #[error("the server has more to do than it can, try again in {retry_after_ms} ms")]
     Busy {
@@ -137,6 +148,14 @@ impl Error {
         }
     }
 
+    /// Returns what a client needs besides the message: the member `additionalErrorInfo` of the answer.
+    pub(crate) fn additional_info(&self) -> Option<&str> {
+        match self {
+            Self::NeedsPlan { plan } => Some(plan),
+            _ => None,
+        }
+    }
+
     /// Returns the charge of the refused request.
     pub(crate) fn charge(&self) -> Charge {
         if self.retry_after_ms().is_some() { Charge::THROTTLED } else { Charge::MINIMUM }
@@ -172,6 +191,7 @@ impl Error {
                 "The read session is not available for the input session token.",
             ),
             Self::ContainerRecreated { .. } => errors(400, 1024, "BadRequest", &self.to_string()),
+            Self::NeedsPlan { .. } => plain(400, 1004, "BadRequest", &self.to_string()),
             Self::Busy { .. } => too_many_requests(&self.to_string()),
             Self::Panicked => internal("the request failed; the server's log has the details"),
         }
@@ -421,6 +441,13 @@ mod tests {
             (
                 Error::ContainerRecreated { given: text(), current: "y".to_owned() },
                 "400/1024 BadRequest container resource id 'x' does not match 'y'",
+            ),
+            (
+                Error::NeedsPlan { plan: text() },
+                "400/1004 BadRequest The provided cross partition query can not be directly served by the gateway. This is a \
+                 first chance (internal) exception that all newer clients will know how to handle gracefully. This exception \
+                 is traced, but unless you see it bubble up as an exception (which only happens on older SDK clients), then \
+                 you can safely ignore this message.",
             ),
             (
                 Error::Busy { retry_after_ms: 7 },

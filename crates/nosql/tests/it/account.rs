@@ -28,6 +28,7 @@ async fn the_account_names_the_public_address_and_level_that_the_operator_sets()
     let settings = AccountSettings {
         public_address: Some("db.example.org:443".to_owned()),
         default_consistency: Some(Consistency::BoundedStaleness),
+        ..Default::default()
     };
     let server = Server::with_account(settings).await;
     let reply = server.get("/").send().await.expect_status(200);

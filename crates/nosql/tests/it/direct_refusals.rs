@@ -42,7 +42,7 @@ async fn refusals_name_no_header() {
 /// Clients read databases and containers at the strongest level, whatever the account's is.
 #[tokio::test]
 async fn a_level_stronger_than_the_one_of_the_account_is_refused_for_items_alone() {
-    let account = AccountSettings { default_consistency: Some(Consistency::Session), public_address: None };
+    let account = AccountSettings { default_consistency: Some(Consistency::Session), ..Default::default() };
     let fixture = Fixture::made(Limits::default(), |service| service.with_account(account)).await;
     let mut client = fixture.connect().await;
     expect(&mut client, &create(&body("1", "")), 201).await;

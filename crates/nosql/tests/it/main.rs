@@ -29,6 +29,7 @@ mod direct_unauthenticated;
 mod durations;
 mod evidence;
 mod forms;
+mod gateway;
 mod hierarchical_keys;
 mod hostile;
 mod http2;

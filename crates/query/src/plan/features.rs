@@ -32,7 +32,7 @@ pub(super) fn of_query(info: &QueryInfo, query: &Query) -> Vec<&'static str> {
         ("MultipleOrderBy", info.order_by.len() > 1),
         (NESTED_ROWS, query.nested.is_some()),
         ("NonStreamingOrderBy", info.has_non_streaming_order_by),
-        ("NonValueAggregate", info.aliases.iter().any(|(_, kind)| kind.is_some())),
+        ("NonValueAggregate", info.has_named_aggregates()),
         ("OffsetAndLimit", info.limit.is_some()),
         ("OrderBy", !info.order_by.is_empty()),
         (ORDERED_GROUPS, !query.group_by.is_empty() && query.order != Order::None),

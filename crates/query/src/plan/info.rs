@@ -52,6 +52,13 @@ pub struct QueryInfo {
     pub distinct_count_alias: Option<String>,
 }
 
+impl QueryInfo {
+    /// Returns `true` if a member of the rows is an aggregate.
+    pub(super) fn has_named_aggregates(&self) -> bool {
+        self.aliases.iter().any(|(_, kind)| kind.is_some())
+    }
+}
+
 /// Returns the wire's name of an aggregate.
 pub(super) fn aggregate_name(kind: AggregateKind) -> &'static str {
     match kind {

@@ -59,6 +59,16 @@ pub enum Work {
 }
 
 impl Plan {
+    /// Returns `true` if all items are in one logical partition, so that a single range has the whole result.
+    pub fn is_within_one_key(&self) -> bool {
+        matches!(self.ranges.as_slice(), [range] if range.is_point)
+    }
+
+    /// Returns `true` if the client has to join aggregates that are members of rows.
+    pub fn has_named_aggregates(&self) -> bool {
+        matches!(&self.work, Work::Merge(info) if info.has_named_aggregates())
+    }
+
     /// Returns the plan by which the client sends the query unchanged to each range, and has no further work. It gives the right
     /// answer if there is one partition, or if any of them answers for all. It still has the flag for rows that are bare
     /// values, which some clients (Java's) need to unwrap them.

@@ -214,6 +214,11 @@ impl<'q> Run<'q> {
         self.output.rows.len()
     }
 
+    /// Returns `true` if the query's own `TOP` or `LIMIT` is reached, so that no further row can be shown on any page.
+    pub fn is_complete(&self) -> bool {
+        self.window.is_full()
+    }
+
     /// Counts matching items without evaluating them; only for a query that [counts only](Query::counts_only).
     pub fn push_count(&mut self, items: u64) {
         if let Stage::Total { accumulators, .. } = &mut self.stage {

@@ -243,6 +243,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "Host and port that the account document and the addresses of direct mode name. Default: those of the client's own request"),
     choice(NoSql, "default-consistency", &["strong", "bounded-staleness", "session", "consistent-prefix", "eventual"],
         "Consistency level of the account; requests for a stronger one are refused. Default: session, and none is refused"),
+    flag(NoSql, "strict-gateway",
+        "Refuse queries over several partition keys that the service's gateway refuses, and let an empty page follow a full one of unordered rows, as it does"),
 
     text(Mongo, "mongo-listen", "ADDRESS",
         "Address of the MongoDB API, or 'off'; port 0 uses a free one, and so does port 0 in 'listen'").or("127.0.0.1:10255"),

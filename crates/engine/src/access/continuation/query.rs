@@ -20,6 +20,7 @@ const NUMBER: u8 = 4;
 const PATH: u8 = 5;
 const REMAINING: u8 = 6;
 const RANKED: u8 = 7;
+const END: u8 = 8;
 
 /// The longest row key that a token carries: clients send tokens in headers, whose size is limited.
 pub(crate) const KEY_BYTES_MAX: usize = 3 * 1024;
@@ -93,9 +94,17 @@ pub(crate) enum Position {
     Remaining { leaf: u16, sort: Vec<u8>, number: ItemNumber, scanned: ItemNumber },
     /// A number of items, by rank.
     Ranked(u64),
+    /// The end: every row has been returned.
+    End,
 }
 
 impl QueryToken {
+    /// Returns the token of the empty page behind the last row.
+    pub(crate) fn end(binding: u64) -> QueryToken {
+        let (partition, position, resume) = (PartitionId(0), Some(Position::End), Resume::default());
+        QueryToken { binding, partition, position, resume, shortened: None, in_memory: false }
+    }
+
     /// Reads a token, which must have been issued for this query.
     pub(crate) fn parse(text: &str, binding: u64) -> Result<QueryToken> {
         let token = decode_token(text).and_then(|bytes| QueryToken::decode(&bytes)).ok_or_else(damaged)?;
@@ -197,6 +206,7 @@ impl Position {
                 out.push(RANKED);
                 out.extend_from_slice(&passed.to_be_bytes());
             }
+            Some(Position::End) => out.push(END),
         }
     }
 
@@ -216,6 +226,7 @@ impl Position {
                 Position::Remaining { leaf, sort, number: number(bytes)?, scanned: number(bytes)? }
             }
             RANKED => Position::Ranked(take_u64(bytes)?),
+            END => Position::End,
             _ => return None,
         })
     }
@@ -238,6 +249,7 @@ mod tests {
             Some(Position::Path { leaf: 3, sort: vec![6, 0, 0], number }),
             Some(Position::Remaining { leaf: 0, sort: vec![], number, scanned }),
             Some(Position::Ranked(9)),
+            Some(Position::End),
         ];
         let resumes = [
             Resume::default(),
