@@ -2,7 +2,7 @@
 //!
 //! Copies the workspace into the build directory, plants one bug of the table in `bugs` at a time, builds the simulator
 //! over it and lets seeds run until one of them fails. A bug that no seed catches fails the run, and so does a bug whose
-//! text is no longer found in the engine: the table must follow the code. A seed that also fails without the bug has not
+//! text is no longer found in the engine, or that does not compile: the table must follow the code. A seed that also fails without the bug has not
 //! caught it: the run ends and reports the seed's number.
 //!
 //! ```text
@@ -58,15 +58,23 @@ fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
         .map_err(|error| format!("cannot keep the simulator without bugs: {error}"))?;
     let (mut caught, mut survivors) = (0, 0);
     for bug in bugs::all().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
-        let verdict = plant(bug, &copy, &target)?;
-        if let Some(line) = &verdict {
+        // A bug that cannot be planted proves nothing, and the others are run all the same.
+        let caught_by = match plant(bug, &copy, &target) {
+            Ok(line) => line,
+            Err(error) => {
+                println!("{error}: SURVIVED");
+                survivors += 1;
+                continue;
+            }
+        };
+        if let Some(line) = &caught_by {
             check_healthy(&healthy, line)?;
         }
-        match verdict {
+        match caught_by {
             Some(_) => caught += 1,
             None => survivors += 1,
         }
-        println!("{:<66} {}", bug.name, verdict.as_deref().unwrap_or("SURVIVED"));
+        println!("{:<66} {}", bug.name, caught_by.as_deref().unwrap_or("SURVIVED"));
     }
     Ok((caught, survivors))
 }

@@ -86,8 +86,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "expired items are counted up to the hour only",
         edits: &[edit(
             COUNTERS,
-            "whole_hours.plus(seconds).minus(beyond)",
-            "let _ = (seconds, beyond);\n    Ok(whole_hours)",
+            "sums.push(whole_hours.plus(seconds).minus(beyond)?);",
+            "let _ = (seconds, beyond);\n        sums.push(whole_hours);",
         )],
     },
     Bug {
