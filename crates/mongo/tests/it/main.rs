@@ -40,4 +40,5 @@ mod tls;
 mod transactions;
 mod turns;
 mod views;
+mod waiting_writes;
 mod writes;
