@@ -23,6 +23,7 @@ mod hostile;
 mod index_agreement;
 mod keys;
 mod limits;
+mod lists;
 mod meta;
 mod output;
 mod overload;
