@@ -323,14 +323,13 @@ impl<'a> Waiting<'a> {
 
     async fn granted(mut self) -> Option<Slot<'a>> {
         let moment = self.queue.max_wait / SHORT_WAIT;
-        let began = match timeout(moment, &mut self.granted).await {
-            Ok(granted) => granted,
-            Err(_) => {
-                self.queue.give_way(self.tenant, self.number);
-                (&mut self.granted).await
-            }
-        }
-        .ok()?;
+        let granted = if let Ok(granted) = timeout(moment, &mut self.granted).await {
+            granted
+        } else {
+            self.queue.give_way(self.tenant, self.number);
+            (&mut self.granted).await
+        };
+        let began = granted.ok()?;
         self.is_over = true;
         Some(Slot { queue: self.queue, charge: self.charge(began) })
     }
