@@ -14,7 +14,7 @@ use crate::hostile_peers::{
 };
 use crate::hostile_users::{
     add_grouped, add_users, commits_beside_queries, guesses, idle_cursors, idle_transactions, many_cursors,
-    many_sessions, queries_in_transactions,
+    many_sessions, queries_in_transactions, waiting_writes,
 };
 use crate::process::Server;
 use crate::{Outcome, Setting};
@@ -146,6 +146,12 @@ const ATTACKS: &[Attack] = &[
         By::User,
         WAITING,
         commits_beside_queries,
+    ),
+    Attack::new(
+        "40 writes of 2.6 MB wait for an open transaction",
+        By::User,
+        "bolide_mongo_transactions_open",
+        waiting_writes,
     ),
     Attack::new("40 idle cursors with 100,000 groups each", By::IdleUser, ENDED, idle_cursors),
     Attack::new("24 open transactions of 60 MiB each", By::IdleUser, ENDED, idle_transactions),

@@ -26,6 +26,11 @@ const GROUPED: i32 = 50_000;
 /// The transactions that are committed while a query runs in them, and how long after it.
 const COMMITTING: u64 = 40;
 const BESIDE: Duration = Duration::from_millis(5);
+/// The large writes that wait for a transaction, the bytes in each, and how long the transaction lasts: less than it may. Their
+/// user gets memory for fewer of them than may wait, so none goes ahead.
+const WRITING: usize = 40;
+const WRITTEN_BYTES: usize = 2_600_000;
+const WAITED_FOR: Duration = Duration::from_secs(50);
 /// How many sessions one command names.
 const NAMED: u64 = 5_000;
 /// After this many refusals in a row nothing is left to take.
@@ -253,6 +258,50 @@ pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
     }
     ensure!(opened >= ENOUGH, "{opened} are too few to tell");
     Ok(opened)
+}
+
+/// Writes a document in a transaction, and outside of it on many connections, with large messages: all of these wait.
+pub fn waiting_writes(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut wire = connect(server, "readWrite")?;
+    let document = Bson::new().int("_id", 1).finish();
+    wire.command("test", Bson::new().text("insert", "waited").array("documents", [document]))?;
+    let part = |command: Bson, number: i64| {
+        command.document("lsid", session(1)).long("txnNumber", number).bool("autocommit", false)
+    };
+    let asked = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let mut writers = Vec::new();
+        for number in (1..).take_while(|_| !over.load(Ordering::Relaxed)) {
+            wire.command("test", part(write(1), number).bool("startTransaction", true))?;
+            if writers.is_empty() {
+                let asked = &asked;
+                writers.extend((0..WRITING).map(|_| scope.spawn(move || write_outside(server, over, asked))));
+            }
+            let began = Instant::now();
+            while began.elapsed() < WAITED_FOR && !over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            wire.command("admin", part(Bson::new().int("abortTransaction", 1), number))?;
+        }
+        writers.into_iter().try_for_each(|writer| writer.join().expect("it does not panic"))
+    })?;
+    Ok(asked.into_inner())
+}
+
+fn write(bytes: usize) -> Bson {
+    let fields = Bson::new().text("pad", &"x".repeat(bytes));
+    let update = Bson::new().document("q", Bson::new().int("_id", 1));
+    let update = update.document("u", Bson::new().document("$set", fields)).finish();
+    Bson::new().text("update", "waited").array("updates", [update])
+}
+
+fn write_outside(server: &Server, over: &AtomicBool, asked: &AtomicU64) -> Result<()> {
+    let mut wire = connect(server, "readWrite")?;
+    while !over.load(Ordering::Relaxed) {
+        asked.fetch_add(1, Ordering::Relaxed);
+        wire.exchange(&message("test", write(WRITTEN_BYTES)))?;
+    }
+    Ok(())
 }
 
 /// Guesses passwords on many connections, each reopened when the server has ended it.

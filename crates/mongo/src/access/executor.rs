@@ -13,7 +13,7 @@ use mql::Code;
 use mql::filter::Filter;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
-use tokio::sync::{Notify, OwnedMutexGuard, Semaphore};
+use tokio::sync::{Notify, OwnedMutexGuard};
 
 use crate::access::catalog;
 use crate::access::meter::Meter;
@@ -22,7 +22,6 @@ use crate::access::provisional::{HeldCollections, Provisional};
 use crate::diagnostics::index_uses::IndexUses;
 use crate::protocol::cancellation::Cancellation;
 use crate::protocol::error::{Error, Result, TRANSIENT_TRANSACTION};
-use crate::protocol::limits::WAITING_WRITES;
 use crate::protocol::offload;
 use crate::protocol::write_errors::DetailBudget;
 
@@ -45,18 +44,11 @@ pub(crate) struct SharedState {
     /// Collections that open transactions have made.
     pub(crate) provisional: Provisional,
     pub(crate) index_uses: IndexUses,
-    /// A permit for each write that may wait for a transaction.
-    waiters: Semaphore,
 }
 
 impl SharedState {
     pub(crate) fn new(engine: Arc<Engine>) -> SharedState {
-        SharedState {
-            engine,
-            provisional: Provisional::default(),
-            index_uses: IndexUses::default(),
-            waiters: Semaphore::new(WAITING_WRITES),
-        }
+        SharedState { engine, provisional: Provisional::default(), index_uses: IndexUses::default() }
     }
 }
 
@@ -245,7 +237,7 @@ impl Executor {
     }
 
     /// Waits until no open transaction has written one of the targets, or until the command is stopped. The lifetime of a
-    /// transaction and the number of waiting writes are bounded: one write too many goes ahead, and the transaction
+    /// transaction and the number of waiting writes of a user are bounded: one write too many goes ahead, and the transaction
     /// conflicts. A waiting write holds no permit, which the transaction may need for its next statement.
     async fn wait_for_transactions(
         &self,
@@ -258,15 +250,13 @@ impl Executor {
         }
         for target in targets() {
             while engine.is_claimed(collection, &target) {
-                let Ok(waiter) = self.shared.waiters.try_acquire() else { return Ok(()) };
                 let ended = Arc::new(Notify::new());
                 let notified = Arc::clone(&ended);
                 let wait = engine.when_released(collection, &target, move || notified.notify_one());
                 let Some(wait) = wait else { break };
-                let paused = self.permit.pause();
+                let Some(paused) = self.permit.pause() else { return Ok(()) };
                 unless_stopped(ended.notified(), &self.cancellation).await?;
-                // The transaction has ended: while this write waits for its permit, another may wait for a transaction.
-                drop((wait, waiter));
+                drop(wait);
                 self.permit.resume(paused, &self.cancellation).await?;
             }
         }

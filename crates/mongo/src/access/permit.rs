@@ -22,18 +22,21 @@ impl CommandPermit {
         *self.held.lock() = permit;
     }
 
-    /// Gives the permit back, if there is one, until [`CommandPermit::resume`].
+    /// Gives the permit back until [`CommandPermit::resume`]; keeps it, and returns none, if the command's user has its share
+    /// of those that were given back.
     pub(crate) fn pause(&self) -> Option<PausedPermit> {
-        self.held.lock().take().map(OwnedPermit::pause)
+        let mut held = self.held.lock();
+        match held.take()?.pause() {
+            Ok(paused) => Some(paused),
+            Err(permit) => {
+                *held = Some(permit);
+                None
+            }
+        }
     }
 
     /// Waits for the permit that was given back, or until the command is stopped.
-    pub(crate) async fn resume(
-        &self,
-        paused: Option<PausedPermit>,
-        cancellation: &Cancellation,
-    ) -> Result<()> {
-        let Some(paused) = paused else { return Ok(()) };
+    pub(crate) async fn resume(&self, paused: PausedPermit, cancellation: &Cancellation) -> Result<()> {
         self.keep(unless_stopped(paused.resume(), cancellation).await?);
         Ok(())
     }

@@ -10,6 +10,8 @@ use crate::service::call::Call;
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     let number = fields.required("op", fields.integer("op")?)?;
-    call.service.operations.stop(|operation| i64::from(operation.number) == number, CancelReason::Killed);
+    if let Some(operation) = call.service.operations.get(number) {
+        operation.cancellation.cancel(CancelReason::Killed);
+    }
     Ok(Document::new().with("info", "attempting to kill op").into())
 }

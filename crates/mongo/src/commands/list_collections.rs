@@ -23,14 +23,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let none = Document::new();
     let filter = Filter::parse(fields.document("filter")?.unwrap_or(none.view()), &Settings::default())?;
     let name_only = fields.is_set("nameOnly")?;
-    let context = call.context();
-    let mut entries = Vec::new();
-    for collection in call.engine.collections(&call.database) {
-        // A filter may ask for what nameOnly leaves out.
-        if filter.matches(catalog::describe(&collection, false).view(), &context)? {
-            entries.push(RawDocument::from_document(&catalog::describe(&collection, name_only)));
-        }
-    }
+    let entries = call.blocking(|| entries(call, &filter, name_only))?;
     let cursor = fields.document("cursor")?.unwrap_or(none.view());
     let size = Fields::new("listCollections.cursor", cursor).count("batchSize")?;
     let namespace = format!("{}.$cmd.listCollections", call.database);
@@ -41,4 +34,16 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         keep: false,
     };
     cursor_reply::list(call, entries, &opening)
+}
+
+/// Returns the collections that match a filter. It may ask for what `nameOnly` leaves out.
+fn entries(call: &Call, filter: &Filter, name_only: bool) -> Result<Vec<RawDocument>> {
+    let context = call.context();
+    let mut entries = Vec::new();
+    for collection in call.engine.collections(&call.database) {
+        if filter.matches(catalog::describe(&collection, false).view(), &context)? {
+            entries.push(RawDocument::from_document(&catalog::describe(&collection, name_only)));
+        }
+    }
+    Ok(entries)
 }

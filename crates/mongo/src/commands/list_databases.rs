@@ -5,6 +5,7 @@ use mql::filter::{Filter, Settings};
 
 use crate::access::catalog;
 use crate::protocol::error::Result;
+use crate::protocol::fields::Fields;
 use crate::protocol::reply::Reply;
 use crate::rights::{Action, Privilege};
 use crate::service::call::Call;
@@ -15,6 +16,16 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let name_only = fields.is_set("nameOnly")?;
     let none = Document::new();
     let filter = Filter::parse(fields.document("filter")?.unwrap_or(none.view()), &Settings::default())?;
+    let (databases, total) = call.blocking(|| list(call, fields, &filter, name_only))?;
+    let reply = Document::new().with("databases", databases);
+    if name_only {
+        return Ok(reply.into());
+    }
+    Ok(reply.with("totalSize", total as i64).with("totalSizeMb", (total >> 20) as i64).into())
+}
+
+/// Returns the databases that the client may see and that match its filter, and the bytes in them.
+fn list(call: &Call, fields: Fields<'_>, filter: &Filter, name_only: bool) -> Result<(Vec<Value>, u64)> {
     let context = call.context();
     let (mut databases, mut total) = (Vec::new(), 0);
     // A client that may not see all of them sees those that it may read.
@@ -42,9 +53,5 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             databases.push(Value::Document(shown));
         }
     }
-    let reply = Document::new().with("databases", databases);
-    if name_only {
-        return Ok(reply.into());
-    }
-    Ok(reply.with("totalSize", total as i64).with("totalSizeMb", (total >> 20) as i64).into())
+    Ok((databases, total))
 }

@@ -188,8 +188,14 @@ commands! {
     log_rotate "logRotate" Cluster(LogRotate) Admin Reads Refused Audited None "rotates the log";
     fsync "fsync" Cluster(Fsync) Admin Reads Refused Audited None "makes everything durable";
     profile "profile" Database(EnableProfiler) Anywhere Reads Refused Unaudited None "shows that the profiler is off";
-    list_databases "listDatabases" Computed(list_databases) Admin Reads Refused Unaudited One "lists databases";
-    list_collections "listCollections" Computed(list_collections) Anywhere Reads Refused Unaudited One "lists the collections of a database";
+    list_databases "listDatabases" Computed(list_databases) Admin Reads Refused Unaudited One "lists databases" {
+        queue: Some(Work::Query),
+        time_limit: TimeLimit::ClientAndOperator,
+    };
+    list_collections "listCollections" Computed(list_collections) Anywhere Reads Refused Unaudited One "lists the collections of a database" {
+        queue: Some(Work::Query),
+        time_limit: TimeLimit::ClientAndOperator,
+    };
     create "create" Computed(create) Anywhere Writes Allowed Audited One "creates a collection or a view";
     drop "drop" Database(DropCollection) Anywhere Writes Refused Audited One "drops a collection";
     drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused Audited One "drops a database";
@@ -336,7 +342,7 @@ mod tests {
     #[test]
     fn what_waits_in_a_queue_is_what_users_run() {
         let note_wait = |name| find(name).unwrap().traits.queue.is_some();
-        assert_eq!(COMMANDS.iter().filter(|command| command.traits.queue.is_some()).count(), 14);
+        assert_eq!(COMMANDS.iter().filter(|command| command.traits.queue.is_some()).count(), 16);
         for open in ["hello", "ping", "saslStart", "currentOp", "killOp", "serverStatus", "commitTransaction"]
         {
             assert!(!note_wait(open), "{open}");

@@ -255,10 +255,8 @@ pub(crate) fn get_more(call: &Call) -> Result<Vec<Privilege>> {
 pub(crate) fn kill_op(call: &Call) -> Result<Vec<Privilege>> {
     let number = call.body.get("op").and_then(whole);
     let user = call.connection.user_digest();
-    let running = call.service.operations.list();
-    let own = running.iter().any(|operation| {
-        Some(i64::from(operation.number)) == number && operation.connection.user_digest() == user
-    });
+    let running = number.and_then(|number| call.service.operations.get(number));
+    let own = running.is_some_and(|operation| operation.connection.user_digest() == user);
     Ok(if own { Vec::new() } else { vec![Privilege::cluster(Action::KillOp)] })
 }
 

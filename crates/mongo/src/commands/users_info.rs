@@ -1,8 +1,10 @@
 //! `usersInfo`: users created by `createUser`. The account is not one of them.
 
+use std::collections::BTreeSet;
+
 use bson::{Document, Value, ValueRef};
 
-use crate::auth::{Mechanism, User};
+use crate::auth::{Mechanism, User, Users};
 use crate::protocol::error::{Error, Result};
 use crate::protocol::reply::{Reply, list};
 use crate::rights::privileges;
@@ -14,7 +16,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         (fields.is_set("showCredentials")?, fields.is_set("showPrivileges")?);
     let wanted = Wanted::parse(call.argument(), &call.database)?;
     let users = call.service.users();
-    let users = call.blocking(|| users.list(|user| wanted.fits(user)))?;
+    let users = call.blocking(|| wanted.find(&users))?;
     let shown = users.iter().map(|user| show(user, credentials, shows_privileges));
     Ok(Document::new().with("users", list(shown)).into())
 }
@@ -23,7 +25,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 enum Wanted {
     All,
     Database(String),
-    Named(Vec<(String, String)>),
+    /// By database and name. A user may ask for itself, in a list that names it a million times.
+    Named(BTreeSet<(String, String)>),
 }
 
 impl Wanted {
@@ -38,24 +41,28 @@ impl Wanted {
                 .map(|item| Wanted::name(item, database))
                 .collect::<Result<_>>()
                 .map(Wanted::Named),
-            one => Ok(Wanted::Named(vec![Wanted::name(one, database)?])),
+            one => Ok(Wanted::Named(BTreeSet::from([Wanted::name(one, database)?]))),
         }
     }
 
     fn name(value: ValueRef<'_>, database: &str) -> Result<(String, String)> {
         let text = |name| value.as_document().and_then(|it| it.get(name)).and_then(ValueRef::as_str);
         match (value.as_str(), text("user"), text("db")) {
-            (Some(name), ..) => Ok((name.to_owned(), database.to_owned())),
-            (None, Some(name), Some(database)) => Ok((name.to_owned(), database.to_owned())),
+            (Some(name), ..) => Ok((database.to_owned(), name.to_owned())),
+            (None, Some(name), Some(database)) => Ok((database.to_owned(), name.to_owned())),
             _ => Err(Error::bad_value("a user is named by a string or by {user, db}")),
         }
     }
 
-    fn fits(&self, user: &User) -> bool {
+    /// Returns those that there are. Named ones are looked up, without a search through the others.
+    fn find(&self, users: &Users<'_>) -> Result<Vec<User>> {
         match self {
-            Wanted::All => true,
-            Wanted::Database(database) => user.database == *database,
-            Wanted::Named(names) => names.iter().any(|(name, db)| user.name == *name && user.database == *db),
+            Wanted::All => users.list(|_| true),
+            Wanted::Database(database) => users.list(|user| user.database == *database),
+            Wanted::Named(names) => {
+                let found = names.iter().map(|(database, name)| users.find(name, database));
+                found.filter_map(Result::transpose).collect()
+            }
         }
     }
 }

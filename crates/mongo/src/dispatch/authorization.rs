@@ -9,7 +9,7 @@ use mql::Code;
 
 use crate::commands::needs;
 use crate::protocol::error::{Error, Result};
-use crate::protocol::redacted::redacted;
+use crate::protocol::redacted::{beginning, redacted};
 use crate::rights::{Privilege, Rights};
 use crate::service::call::Call;
 use crate::service::command::Access;
@@ -43,9 +43,7 @@ fn refuse(call: &Call, missing: &Privilege) -> Error {
     tracing::info!(%peer, ?user, ?of, database = ?call.database, command, action, "refused: no role allows it");
     let mut shown = bson::shell_text(bson::ValueRef::Document(redacted(call.body.view()).view()));
     if shown.len() > SHOWN_BYTES_MAX {
-        let end = (0..=SHOWN_BYTES_MAX).rev().find(|end| shown.is_char_boundary(*end)).unwrap_or(0);
-        shown.truncate(end);
-        shown.push_str("...");
+        shown = format!("{}...", beginning(&shown, SHOWN_BYTES_MAX));
     }
     let text = format!("not authorized on {} to execute command {shown}", call.database);
     Error::new(Code::UNAUTHORIZED, text)

@@ -98,9 +98,6 @@ pub const TRANSACTIONS: usize = 1000;
 /// How long a transaction may last (`transactionLifetimeLimitSeconds` at the start).
 pub const TRANSACTION_LIFETIME: Duration = Duration::from_mins(1);
 
-/// Writes that wait for open transactions at once. They hold no permits meanwhile.
-pub const WAITING_WRITES: usize = 32;
-
 /// The window that zstd may ask for; drivers compress at levels that need a fraction of it.
 pub const ZSTD_WINDOW_BYTES: u64 = 8 * 1024 * 1024;
 

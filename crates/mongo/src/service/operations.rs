@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, Value};
+use bson::{Document, RawDocument};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::diagnostics::operation_kind::OperationKind;
 use crate::protocol::cancellation::{CancelReason, Cancellation};
 use crate::protocol::fields::whole;
-use crate::protocol::redacted::redacted;
+use crate::protocol::redacted::{TEXT_BYTES_MAX, beginning, redacted};
 use crate::protocol::reply::list;
 use crate::service::Service;
 use crate::service::connection::Connection;
@@ -55,6 +55,11 @@ impl Operations {
         let operation = Arc::new(make(number));
         running.1.insert(number, Arc::clone(&operation));
         Running { operations: Arc::clone(self), number }
+    }
+
+    /// Returns the command of that number, if it runs.
+    pub(crate) fn get(&self, number: i64) -> Option<Arc<Operation>> {
+        self.running.lock().1.get(&u32::try_from(number).ok()?).cloned()
     }
 
     /// All that run, in the order they came.
@@ -128,21 +133,19 @@ fn describe(service: &Service, operation: &Operation) -> Document {
     if let Some(session) = &operation.session {
         document.push("lsid", session.to_document());
     }
-    let argument = operation.body.view().iter().next().map_or(Value::Null, |(_, value)| value.to_value());
+    let argument = operation.body.view().iter().next().and_then(|(_, value)| value.as_str());
     document.push("active", true);
     document.push("opid", operation.number as i32);
     document.push("secs_running", micros / 1_000_000);
     document.push("microsecs_running", micros);
     document.push("op", operation.kind.in_current_op());
-    document.push("ns", namespace(&operation.database, &argument));
+    document.push("ns", namespace(&operation.database, argument));
     document.push("command", redacted(operation.body.view()));
     document.push("killPending", operation.cancellation.reason().is_some());
     document
 }
 
-fn namespace(database: &str, argument: &Value) -> String {
-    match argument {
-        Value::String(name) => format!("{database}.{name}"),
-        _ => format!("{database}.$cmd"),
-    }
+/// Returns the namespace that a command with this argument is about.
+fn namespace(database: &str, argument: Option<&str>) -> String {
+    format!("{database}.{}", argument.map_or("$cmd", |name| beginning(name, TEXT_BYTES_MAX)))
 }

@@ -8,7 +8,7 @@
 //! Every command passes here, so nothing that clients can repeat takes longer the more sessions there are: one order of all
 //! sessions says which has expired, and one of each user's says which ends next.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use mql::Code;
@@ -23,6 +23,9 @@ use crate::session::{SESSION_LIFETIME, Session, SessionId};
 /// How many sessions are considered for replacement at most. Those that hold something are considered again after all
 /// others of their user.
 const CONSIDERED_MAX: usize = 64;
+
+/// How many sessions of one user are listed or ended at once: every command waits for the lock meanwhile.
+const STEP: usize = 1000;
 
 /// All sessions that have not ended.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ impl Sessions {
 
     /// Forgets the sessions with these ids.
     pub(crate) fn end_named(&self, ids: &[SessionId]) -> Vec<Arc<Session>> {
-        self.known.lock().take(ids)
+        ids.chunks(STEP).flat_map(|ids| self.known.lock().take(ids)).collect()
     }
 
     /// Forgets sessions that have exceeded their lifetime and that no command uses, at most so many.
@@ -106,10 +109,16 @@ impl Sessions {
         SweepResult { expired: known.take(&expired), next_due }
     }
 
-    /// Returns the ids of a user's sessions.
+    /// Returns the ids of a user's sessions. One that is used meanwhile has another turn, and is found there.
     pub(crate) fn list_of(&self, user: &UserDigest) -> Vec<SessionId> {
-        let known = self.known.lock();
-        known.of_user(user).map(|(_, uuid)| SessionId { uuid, user: *user }).collect()
+        let (mut listed, mut seen, mut from) = (Vec::new(), HashSet::new(), 0);
+        loop {
+            let page: Vec<_> = self.known.lock().of_user(user, from).take(STEP).collect();
+            let Some((last, _)) = page.last() else { return listed };
+            from = last + 1;
+            let new = page.into_iter().map(|(_, uuid)| uuid).filter(|uuid| seen.insert(*uuid));
+            listed.extend(new.map(|uuid| SessionId { uuid, user: *user }));
+        }
     }
 
     /// Returns how many there are.
@@ -158,16 +167,16 @@ impl Known {
         ids.iter().filter_map(|id| self.remove(id)).map(|entry| entry.session).collect()
     }
 
-    /// Returns the turns and names of a user's sessions, in the order of their turns.
-    fn of_user(&self, user: &UserDigest) -> impl Iterator<Item = (u64, [u8; 16])> {
-        let turns = self.by_turn.range((*user, 0)..=(*user, u64::MAX));
+    /// Returns the turns and names of a user's sessions from a turn on, in the order of their turns.
+    fn of_user(&self, user: &UserDigest, from: u64) -> impl Iterator<Item = (u64, [u8; 16])> {
+        let turns = self.by_turn.range((*user, from)..=(*user, u64::MAX));
         turns.map(|(&(_, turn), &uuid)| (turn, uuid))
     }
 
     /// Takes out the session of a user that a new one may replace.
     fn take_replaceable(&mut self, user: &UserDigest) -> Option<Entry> {
         for _ in 0..CONSIDERED_MAX {
-            let (turn, uuid) = self.of_user(user).next()?;
+            let (turn, uuid) = self.of_user(user, 0).next()?;
             let id = SessionId { uuid, user: *user };
             let number = self.next_number();
             let entry = self.by_id.get_mut(&id)?;
@@ -295,6 +304,29 @@ mod tests {
         );
         drop((used, hold, last));
         assert!(sessions.touch(id(201), now).is_ok());
+    }
+
+    /// Both take several steps, and a session that is used between them is neither missed nor listed twice.
+    #[test]
+    fn many_sessions_are_listed_and_ended_in_steps() {
+        let (sessions, now) = (sessions(10_000), Instant::now());
+        let number = |number: usize| SessionId {
+            uuid: std::array::from_fn(|at| if at < 8 { number.to_be_bytes()[at] } else { 0 }),
+            user: [0; 32],
+        };
+        for at in 0..5 * STEP / 2 {
+            sessions.touch(number(at), now).unwrap();
+        }
+        sessions.touch(of(1, 1), now).unwrap();
+        for at in (0..STEP).rev() {
+            sessions.touch(number(at), now).unwrap();
+        }
+        let mut listed = sessions.list_of(&[0; 32]);
+        assert_eq!((listed.len(), &listed[listed.len() - 1]), (5 * STEP / 2, &number(0)));
+        assert_eq!(sessions.end_named(&listed).len(), listed.len());
+        listed.sort_by_key(|id| id.uuid);
+        listed.dedup();
+        assert_eq!((listed.len(), sessions.count()), (5 * STEP / 2, 1));
     }
 
     /// With all of a user's sessions in use, a further one costs no more than a few looks.

@@ -214,6 +214,11 @@ async fn options_that_are_not_here_are_refused_by_name() {
         ),
         (r#"{"createIndexes": "c", "indexes": [{"key": {"g": "2d"}, "name": "g"}]}"#, 67, "'2d'"),
         (r#"{"aggregate": "c", "pipeline": [{"$listCatalog": {}}], "cursor": {}}"#, 115, "$listCatalog"),
+        (
+            r#"{"aggregate": 1, "pipeline": [{"$listLocalSessions": {"allUsers": true}}], "cursor": {}}"#,
+            115,
+            "'allUsers'",
+        ),
         (r#"{"aggregate": 1, "pipeline": [{"$querySettings": {}}], "cursor": {}}"#, 115, "$querySettings"),
         (
             r#"{"aggregate": "c", "pipeline": [{"$changeStream": {"showExpandedEvents": true}}], "cursor": {}}"#,

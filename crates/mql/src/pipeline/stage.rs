@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Document, DocumentRef, ValueRef};
+use bson::{Document, DocumentRef, Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
 use crate::pipeline::chain::{Chain, Each, EachRow, ExecutionContext, Step};
@@ -231,7 +231,10 @@ fn parse_source(name: &str, argument: ValueRef<'_>, around: &PipelineContext) ->
             Stage::Describe(Description::Indexes)
         }
         "$listLocalSessions" => {
-            if let Some((field, _)) = options(9)?.iter().find(|(field, _)| *field != "allUsers") {
+            // A client sees its own sessions, whatever its rights.
+            let is_default =
+                |(field, value): &(&str, &Value)| (*field, *value) == ("allUsers", &Value::Bool(false));
+            if let Some((field, _)) = options(9)?.iter().find(|option| !is_default(option)) {
                 let message = format!("the option '{field}' of $listLocalSessions is not supported");
                 return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
             }

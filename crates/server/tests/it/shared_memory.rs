@@ -1,9 +1,10 @@
-//! Both APIs receive large requests into the same memory: clients of one leave some for those of the other.
+//! Both APIs receive large requests into the same memory: clients of one leave some for those of the other, whether they do
+//! not end their requests or let them wait for a transaction.
 
 use std::io::Write;
 use std::net::TcpStream;
 
-use bson::Document;
+use bson::{Binary, Document};
 
 use crate::mongo_client::{MongoClient, is_ok};
 use crate::process::Server;
@@ -77,5 +78,42 @@ fn requests_that_do_not_end_leave_room_to_those_of_the_other_api() {
         let answer = MongoClient::connect(&server).run("test", insert);
         assert!(is_ok(&answer), "{answer:?}");
     });
+    assert_eq!(server.terminate(), Some(0));
+}
+
+fn part(command: Document) -> Document {
+    let lsid = Document::new().with("id", Binary { subtype: 4, bytes: vec![1; 16] });
+    command.with("lsid", lsid).with("txnNumber", 1_i64).with("autocommit", false)
+}
+
+/// Sets the only document of a collection to a text of so many bytes.
+fn update(bytes: usize) -> Document {
+    let text = Document::new().with("text", "x".repeat(bytes));
+    let update = Document::new().with("q", Document::new()).with("u", Document::new().with("$set", text));
+    Document::new().with("update", "c").with("updates", vec![update.into()])
+}
+
+#[test]
+fn writes_that_wait_for_a_transaction_leave_room_to_the_other_api() {
+    let server = Server::start(&["--memory", "--request-memory", &REQUEST_MEMORY.to_string()]);
+    server.create_container("");
+    let mut transaction = MongoClient::connect(&server);
+    let insert = Document::new().with("insert", "c").with("documents", vec![Document::new().into()]);
+    assert!(is_ok(&transaction.run("test", insert)));
+    assert!(is_ok(&transaction.run("test", part(update(1)).with("startTransaction", true))));
+    std::thread::scope(|scope| {
+        let write = || assert!(is_ok(&MongoClient::connect(&server).run("test", update(EACH))));
+        let writes: Vec<_> = (0..COUNT).map(|_| scope.spawn(write)).collect();
+        until_held(&server, |bytes| bytes >= REQUEST_MEMORY / 2 / 2);
+        for (id, bytes) in [10, OTHER, EACH, 10, OTHER].into_iter().enumerate() {
+            let body = format!(r#"{{"id":"{id}","pk":"a","text":"{}"}}"#, "x".repeat(bytes));
+            let key = [("x-ms-documentdb-partitionkey", r#"["a"]"#)];
+            let (status, answer) = server.request("POST", "/dbs/db/colls/c/docs", &key, &body);
+            assert_eq!(status, 201, "{answer}");
+        }
+        assert!(writes.iter().all(|write| !write.is_finished()), "they still wait");
+        assert!(is_ok(&transaction.run("admin", part(Document::new().with("abortTransaction", 1)))));
+    });
+    until_held(&server, |bytes| bytes == 0);
     assert_eq!(server.terminate(), Some(0));
 }

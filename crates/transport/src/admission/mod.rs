@@ -26,6 +26,7 @@ mod queue;
 mod share;
 mod starvation;
 mod unauthenticated;
+mod waiters;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -144,6 +145,8 @@ pub struct Admission {
     bodies: WaitQueue,
     /// Memory for answers of authenticated clients.
     answers: Arc<Pool>,
+    /// Positions of work that waits for other work without its permit.
+    paused: Arc<Pool>,
     unauthenticated: Arc<UnauthenticatedConnections>,
     /// The memory charged for the answer of a query until its size is known.
     page_bytes: usize,
@@ -168,6 +171,7 @@ impl Admission {
             }),
             bodies: queue(bounds.held_bytes / 2 / PIECE_BYTES),
             answers: Pool::new(bounds.held_bytes / 2, bounds.unready_after),
+            paused: Pool::new(owned::PAUSED_MAX, bounds.unready_after),
             unauthenticated: Arc::new(UnauthenticatedConnections::new(bounds.unauthenticated_per_address)),
             page_bytes: PAGE_BYTES.min(bounds.held_bytes / 8 / bounds.queries.max(1)),
             connections: Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS))),
@@ -335,5 +339,7 @@ pub struct Permit<'a> {
     _page: Option<Charged>,
 }
 
+#[cfg(test)]
+mod large_bodies;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,18 @@
 //! Permits that do not borrow their admission control, for work that gives its permit back while it waits for other work.
 //!
-//! A request that waits for another one must hold no permit meanwhile: the other one may be waiting for that permit.
+//! A request that waits for another one must hold no permit meanwhile: the other one may be waiting for that permit. It keeps
+//! its memory, so only so many may be paused at once, and no tenant has all of these positions.
 
 use std::sync::Arc;
 
 use super::pool::Charged;
 use super::queue::Charge;
+use super::share::Share;
 use super::{Admission, Busy, Permit, Work};
 use crate::tenant::Tenant;
+
+/// How many permits may be paused at once, all tenants together.
+pub(super) const PAUSED_MAX: usize = 32;
 
 /// A permit for one piece of work.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub struct PausedPermit {
     admission: Arc<Admission>,
     tenant: Tenant,
     work: Work,
+    /// Its position among those that are paused.
+    position: Charged,
 }
 
 impl Admission {
@@ -47,10 +54,13 @@ impl OwnedPermit {
         OwnedPermit { admission: Arc::clone(admission), work, charge: slot.into_charge(), _page: page }
     }
 
-    /// Gives the permit back until the work continues.
-    #[must_use = "the work continues with a permit"]
-    pub fn pause(self) -> PausedPermit {
-        PausedPermit { admission: Arc::clone(&self.admission), tenant: self.charge.tenant, work: self.work }
+    /// Gives the permit back until the work continues; returns it if its tenant has its share of those that are paused.
+    pub fn pause(self) -> Result<PausedPermit, OwnedPermit> {
+        let (admission, tenant) = (Arc::clone(&self.admission), self.charge.tenant);
+        match admission.paused.take(tenant, 1, Share::Most) {
+            Ok(position) => Ok(PausedPermit { admission, tenant, work: self.work, position }),
+            Err(_) => Err(self),
+        }
     }
 }
 
@@ -61,8 +71,9 @@ impl Drop for OwnedPermit {
 }
 
 impl PausedPermit {
-    /// Takes a permit again, however long that takes: work that has begun is not refused.
+    /// Takes a permit again, however long that takes: work that has begun is not refused. It counts among the paused no more.
     pub async fn resume(self) -> Option<OwnedPermit> {
+        drop(self.position);
         self.admission.enter_owned_unbounded(self.tenant, self.work).await
     }
 }

@@ -17,7 +17,7 @@
 //! then on the limit is a tenth of it: then requests that get a permit have not waited long, and permits are never
 //! idle.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -29,12 +29,14 @@ use tokio::time::{Instant, timeout};
 use super::Busy;
 use super::share::Share;
 use super::starvation::Starvation;
+use super::waiters::{WaitKind, Waiter, Waiters};
 use crate::tenant::Tenant;
 
 /// The largest number of waiting requests that can be refused, all tenants together.
 pub(super) const WAITING_MAX: usize = 4096;
 
-/// The divisor of the wait limit where a tenant's queue has existed for the whole limit.
+/// The divisor of the wait limit where a tenant's queue has existed for the whole limit; also of the time for which a request
+/// that needs more than is free holds up others.
 const SHORT_WAIT: u32 = 10;
 
 /// Permits and the requests that wait for one.
@@ -68,29 +70,7 @@ struct Account {
     used: Duration,
     /// The sum of the times when its permits were granted.
     began: Duration,
-    waiting: VecDeque<Waiter>,
-    /// Those of its waiting requests that can be refused.
-    refusable: usize,
-    /// Since when at least one of its requests has been waiting without a break.
-    queued_since: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Waiter {
-    number: u64,
-    units: usize,
-    kind: WaitKind,
-    /// Reports when its units were granted.
-    grant: oneshot::Sender<Duration>,
-}
-
-/// Whether a request may be refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WaitKind {
-    /// Its position counts against [`WAITING_MAX`] and the shares in it.
-    Refusable,
-    /// It continues earlier work: it takes no position from requests that can be refused.
-    Unbounded,
+    waiting: Waiters,
 }
 
 /// Units held by a tenant, until this is dropped.
@@ -184,7 +164,7 @@ impl WaitQueue {
             let began = self.charge(&mut state, tenant, units, now);
             return Begun::Entered(Slot { queue: self, charge: Charge { tenant, units, began } });
         }
-        let queued = state.tenants.get(&tenant).map_or(0, |account| account.refusable);
+        let queued = state.tenants.get(&tenant).map_or(0, |account| account.waiting.refusable());
         let is_refusable = kind == WaitKind::Refusable;
         if is_refusable && !Share::Most.allows(queued, 1, WAITING_MAX.saturating_sub(state.refusable)) {
             return Begun::Full;
@@ -195,9 +175,7 @@ impl WaitQueue {
         state.waiting += 1;
         state.refusable += usize::from(is_refusable);
         let account = state.account(tenant, now - self.epoch);
-        account.waiting.push_back(Waiter { number, units, kind, grant });
-        account.refusable += usize::from(is_refusable);
-        let since = *account.queued_since.get_or_insert(now);
+        let since = account.waiting.push(Waiter { number, units, kind, grant }, now);
         let is_burst = now.duration_since(since) < self.max_wait;
         let max_wait = if is_burst { self.max_wait } else { self.max_wait / SHORT_WAIT };
         self.grant(&mut state, now);
@@ -216,21 +194,31 @@ impl WaitQueue {
         began
     }
 
-    /// Grants free units to waiting requests. A request that comes first and needs more than is free is waited for:
-    /// otherwise small ones would delay it forever.
+    /// Grants free units to waiting requests. A request that comes first and needs more than is free is waited for, until
+    /// it gives way.
     fn grant(&self, state: &mut State, now: Instant) {
-        while let Some(tenant) = state.next_tenant(self.limit - state.taken, now - self.epoch) {
+        loop {
             let free = self.limit - state.taken;
-            let Some(account) = state.tenants.get_mut(&tenant) else { return };
-            if account.waiting.front().is_none_or(|waiter| waiter.units > free) {
+            let Some((tenant, number, units)) = state.next_request(free, now - self.epoch) else { return };
+            if units > free {
                 return;
             }
-            let Some(waiter) = account.leave_queue(0) else { return };
+            let Some(account) = state.tenants.get_mut(&tenant) else { return };
+            let Some(waiter) = account.waiting.remove(number, units) else { return };
             state.left_queue(&waiter);
-            let began = self.charge(state, tenant, waiter.units, now);
+            let began = self.charge(state, tenant, units, now);
             // A waiter leaves the queue under the lock, so the receiver of one still in it exists.
             let _ = waiter.grant.send(began);
         }
+    }
+
+    /// Lets a request that has waited for a moment hold up no others.
+    fn give_way(&self, tenant: Tenant, number: u64) {
+        let mut state = self.state.lock();
+        if let Some(account) = state.tenants.get_mut(&tenant) {
+            account.waiting.give_way(number);
+        }
+        self.grant(&mut state, Instant::now());
     }
 
     /// Takes back what was charged.
@@ -280,15 +268,15 @@ impl State {
         self.tenants.entry(tenant).or_default()
     }
 
-    /// Returns the tenant whose oldest waiter comes next, among those whose share allows it.
-    fn next_tenant(&self, free: usize, now: Duration) -> Option<Tenant> {
+    /// Returns the request that comes next, of the tenants whose share allows it: its tenant, its number, and the units that
+    /// it needs.
+    fn next_request(&self, free: usize, now: Duration) -> Option<(Tenant, u64, usize)> {
         let next = self.tenants.iter().filter_map(|(tenant, account)| {
-            let first = account.waiting.front()?;
-            let wanted = first.units.min(free);
-            let is_allowed = wanted == 0 || Share::Most.allows(account.held, wanted, free);
-            is_allowed.then(|| (account.permit_time(now), first.number, *tenant))
+            let next = account.waiting.next(Share::Most.largest(account.held, free), free)?;
+            Some((account.permit_time(now), next.number, *tenant, next.units))
         });
-        next.min_by_key(|(used, number, _)| (*used, *number)).map(|(_, _, tenant)| tenant)
+        let next = next.min_by_key(|(used, number, ..)| (*used, *number));
+        next.map(|(_, number, tenant, units)| (tenant, number, units))
     }
 
     /// Counts a request that waits no longer.
@@ -307,16 +295,6 @@ impl State {
 impl Account {
     fn permit_time(&self, now: Duration) -> Duration {
         self.used + times(now, self.held).saturating_sub(self.began)
-    }
-
-    /// Removes the waiting request at that position.
-    fn leave_queue(&mut self, position: usize) -> Option<Waiter> {
-        let waiter = self.waiting.remove(position)?;
-        self.refusable -= usize::from(waiter.kind == WaitKind::Refusable);
-        if self.waiting.is_empty() {
-            self.queued_since = None;
-        }
-        Some(waiter)
     }
 }
 
@@ -344,7 +322,14 @@ impl<'a> Waiting<'a> {
     }
 
     async fn granted(mut self) -> Option<Slot<'a>> {
-        let began = (&mut self.granted).await.ok()?;
+        let moment = self.queue.max_wait / SHORT_WAIT;
+        let granted = if let Ok(granted) = timeout(moment, &mut self.granted).await {
+            granted
+        } else {
+            self.queue.give_way(self.tenant, self.number);
+            (&mut self.granted).await
+        };
+        let began = granted.ok()?;
         self.is_over = true;
         Some(Slot { queue: self.queue, charge: self.charge(began) })
     }
@@ -357,8 +342,7 @@ impl Drop for Waiting<'_> {
         }
         let mut state = self.queue.state.lock();
         let Some(account) = state.tenants.get_mut(&self.tenant) else { return };
-        let position = account.waiting.iter().position(|waiter| waiter.number == self.number);
-        if let Some(waiter) = position.and_then(|position| account.leave_queue(position)) {
+        if let Some(waiter) = account.waiting.remove(self.number, self.units) {
             state.left_queue(&waiter);
             state.forget_idle(self.tenant);
             self.queue.grant(&mut state, Instant::now());

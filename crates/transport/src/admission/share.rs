@@ -29,14 +29,19 @@ impl Share {
         }
     }
 
-    /// Returns whether a tenant that holds `held` units may take `wanted` more while `free` are free. Units are judged
-    /// as if they were taken one by one; a tenant that holds none may take all that is free, so that no request is too
-    /// large forever.
+    /// Returns whether a tenant that holds `held` units may take `wanted` more while `free` are free.
     pub(super) fn allows(self, held: usize, wanted: usize, free: usize) -> bool {
-        if wanted == 0 {
-            return true;
+        wanted <= self.largest(held, free)
+    }
+
+    /// Returns how many units a tenant that holds `held` may take at once while `free` are free, as many as if they were
+    /// taken one by one. A tenant that holds none may take all that is free, so that no request is too large forever.
+    pub(super) fn largest(self, held: usize, free: usize) -> usize {
+        if held == 0 {
+            return free;
         }
-        wanted <= free && (held == 0 || held + wanted - 1 < self.factor() * (free - wanted + 1))
+        // The last unit is allowed if what is held before it is less than the share of what is free before it.
+        (self.factor() * (free + 1)).saturating_sub(held) / (self.factor() + 1)
     }
 }
 
@@ -81,5 +86,22 @@ mod tests {
         assert!(Share::Half.allows(0, 10, 10) && !Share::Half.allows(0, 11, 10));
         assert!(!Share::Most.allows(1, 10, 10));
         assert!(Share::Half.allows(10, 0, 0), "nothing is always allowed");
+    }
+
+    #[test]
+    fn units_are_judged_as_if_they_were_taken_one_by_one() {
+        for (share, held, free) in
+            [Share::Most, Share::Half].into_iter().flat_map(|share| cases().map(move |(h, f)| (share, h, f)))
+        {
+            let (mut one_by_one, factor) = (0, share.factor());
+            while one_by_one < free && (held == 0 || held + one_by_one < factor * (free - one_by_one)) {
+                one_by_one += 1;
+            }
+            assert_eq!(share.largest(held, free), one_by_one, "{share:?} {held} {free}");
+        }
+    }
+
+    fn cases() -> impl Iterator<Item = (usize, usize)> {
+        (0..40).flat_map(|held| (0..40).map(move |free| (held, free)))
     }
 }

@@ -365,7 +365,7 @@ async fn a_permit_can_be_given_back_and_taken_again() {
     let admission = Arc::new(admission(1));
     let permit = admission.enter_owned(tenant("a"), Work::Query).await.unwrap();
     assert!(admission.enter(tenant("b"), Work::Query).await.is_err());
-    let paused = permit.pause();
+    let paused = permit.pause().expect("it is the only one");
     assert_eq!(admission.stats(Work::Query).working, 0);
     let other = admission.enter(tenant("b"), Work::Query).await.unwrap();
     let mut resumed = Box::pin(paused.resume());
@@ -375,4 +375,24 @@ async fn a_permit_can_be_given_back_and_taken_again() {
     assert!(resumed.is_some() && admission.stats(Work::Query).working == 1);
     drop(resumed);
     assert_eq!(admission.stats(Work::Query).working, 0);
+}
+
+#[tokio::test]
+async fn one_tenant_leaves_positions_of_paused_work_to_others() {
+    let admission = Arc::new(Admission::default());
+    let (greedy, honest) = (tenant("greedy"), tenant("honest"));
+    let mut paused = Vec::new();
+    let refused = loop {
+        let permit = admission.enter_owned(greedy, Work::Brief).await.unwrap();
+        match permit.pause() {
+            Ok(permit) => paused.push(permit),
+            Err(permit) => break permit,
+        }
+    };
+    assert_eq!((paused.len(), admission.stats(Work::Brief).working), (24, 1), "it keeps its permit");
+    let other = admission.enter_owned(honest, Work::Brief).await.unwrap().pause();
+    assert!(other.is_ok());
+    drop(refused);
+    let resumed = paused.pop().unwrap().resume().await.unwrap();
+    assert!(resumed.pause().is_ok(), "a position is free again");
 }
