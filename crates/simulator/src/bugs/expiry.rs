@@ -114,10 +114,6 @@ pub(super) const BUGS: &[Bug] = &[
         ],
     },
     Bug {
-        name: "a prepared removal does not look whether the id still leads to its item",
-        edits: &[edit(INDEX_FOOTPRINT, "let is_named = self.traces.is_named(tx)?;", "let is_named = true;")],
-    },
-    Bug {
         name: "the purge trusts a suspect clock",
         edits: &[
             edit(

@@ -81,7 +81,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             HISTORY_RETENTION,
             "let end = kept_from.map(|position| Key::HistoryExpiry(gate.partition, position).encode().1);",
-            "let end = kept_from.map(|_| Key::HistoryExpiry(gate.partition, super::Position::behind(tx.trusted_time(), Sequence(0))).encode().1);",
+            "let end = kept_from.map(|_| Key::HistoryExpiry(gate.partition, keys::Position::behind(tx.trusted_time(), Sequence(0))).encode().1);",
         )],
     },
     Bug {
