@@ -30,6 +30,8 @@ pub(super) struct CompositeList<'c> {
     equal: Vec<Value>,
     /// The ranges of the next path; `None` for all of its values.
     ranges: Option<&'c [Interval]>,
+    /// The parts of the condition that it stands for.
+    leaves: Vec<&'c Leaf>,
 }
 
 /// Returns what the composite index that fits most parts of a condition lists; `None` if none fits more than one part.
@@ -40,17 +42,16 @@ pub(super) fn of<'c>(index: &'c Index, condition: &'c Condition) -> Option<Compo
 }
 
 fn fit<'c>(composite: &'c Composite, conjuncts: &[&'c Condition]) -> CompositeList<'c> {
-    let mut list = CompositeList { composite, equal: Vec::new(), ranges: None };
+    let mut list = CompositeList { composite, equal: Vec::new(), ranges: None, leaves: Vec::new() };
     for part in &composite.parts {
-        let Some(leaf) = leaf_at(conjuncts, &names(&part.source)) else { break };
-        match only_value(leaf) {
-            Some(value) => list.equal.push(value),
-            None => {
-                list.ranges =
-                    Some(&leaf.values.scalars).filter(|_| leaf.values.kinds.is_empty()).map(|it| &**it);
-                break;
-            }
-        }
+        let leaf = leaf_at(conjuncts, &names(&part.source)).filter(|leaf| leaf.values.kinds.is_empty());
+        let Some(leaf) = leaf else { break };
+        list.leaves.push(leaf);
+        let Some(value) = only_value(leaf) else {
+            list.ranges = Some(&leaf.values.scalars);
+            break;
+        };
+        list.equal.push(value);
     }
     list
 }
@@ -65,12 +66,14 @@ fn leaf_at<'c>(conjuncts: &[&'c Condition], path: &[String]) -> Option<&'c Leaf>
 impl CompositeList<'_> {
     /// Returns how many parts of the condition it stands for.
     pub(super) fn parts(&self) -> usize {
-        self.equal.len() + usize::from(self.ranges.is_some())
+        self.leaves.len()
     }
 
-    /// Returns whether it stands for the whole condition.
+    /// Returns whether it stands for the whole condition, in which a part may occur twice: a partition key in the filter and
+    /// in the scope.
     pub(super) fn is_whole(&self, condition: &Condition) -> bool {
-        self.parts() == conjuncts(condition).len()
+        let has = |part: &&Condition| matches!(part, Condition::Leaf(leaf) if self.leaves.contains(&leaf));
+        conjuncts(condition).iter().all(has)
     }
 
     /// Returns its living items by number, or `None` if there are more than `most`.

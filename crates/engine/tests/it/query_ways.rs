@@ -142,6 +142,7 @@ fn t14_a_composite_index_counts_ranges_within_a_partition_key_without_reading_it
             ("c.n < 100 OR c.n >= 500", 100),
             ("c.n = 7", 0),
             ("c.n = 8", 1),
+            ("c.pk = 'a' AND c.n < 400", 200),
         ] {
             counted(condition, before);
         }
