@@ -178,10 +178,10 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
         }
         return Ok(numbers(ctx, partition_query, built, None));
     }
-    if partition_query.stamps != Stamps::default() {
-        if count_stamps(ctx, partition_query.stamps, fewer)? < fewer {
-            return Ok(ChosenPlan::new(ByStamp::new(ctx, partition_query.stamps, None)));
-        }
+    if partition_query.stamps != Stamps::default()
+        && count_stamps(ctx, partition_query.stamps, fewer)? < fewer
+    {
+        return Ok(ChosenPlan::new(ByStamp::new(ctx, partition_query.stamps, None)));
     }
     if let Some((items, part)) = small
         && let Some(built) = build_part(ctx, &partition_query.condition, part)?
@@ -404,21 +404,26 @@ fn by_number<'a>(
 ) -> Result<ChosenPlan<'a>> {
     let built = match only_list(ctx, partition_query)? {
         Some(built) => Some(built),
-        None => {
-            let condition = &partition_query.condition;
-            let small = cheapest_conjunct(ctx, condition, ctx.work.tuning.probe)?;
-            let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
-            match (listed_together(ctx, condition, fewer, |_| true)?, small) {
-                (Some((_, built)), _) => Some(built),
-                (None, Some((_, part))) => build_part(ctx, condition, part)?,
-                (None, None) => build(ctx, condition, Completeness::No)?,
-            }
-        }
+        None => smallest_list(ctx, &partition_query.condition)?,
     };
     Ok(match built {
         Some(built) => numbers(ctx, partition_query, built, after),
         None => ChosenPlan::new(FullScan::new(ctx, after)),
     })
+}
+
+/// Returns a stream of the items that the smallest list of parts of a condition admits, or else of all lists together.
+fn smallest_list<'a>(
+    ctx: &'a QueryContext<'a>,
+    condition: &Condition,
+) -> Result<Option<ConditionStream<'a>>> {
+    let small = cheapest_conjunct(ctx, condition, ctx.work.tuning.probe)?;
+    let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
+    match (listed_together(ctx, condition, fewer, |_| true)?, small) {
+        (Some((_, built)), _) => Ok(Some(built)),
+        (None, Some((_, part))) => build_part(ctx, condition, part),
+        (None, None) => build(ctx, condition, Completeness::No),
+    }
 }
 
 fn numbers<'a>(
