@@ -153,8 +153,11 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
     }
     if partition_query.purpose == Purpose::Count && partition_query.exact {
         let condition = &partition_query.condition;
-        let whole = |list: &CompositeList<'_>| list.is_whole(condition);
-        if let Some((_, built)) = listed_together(ctx, condition, ctx.work.tuning.collected_for_all, whole)? {
+        let whole = composite_list::of(ctx, condition).filter(|list| list.is_whole(condition));
+        if let Some(list) = whole
+            && let Some((_, built)) =
+                listed_together(ctx, condition, &list, ctx.work.tuning.collected_for_all)?
+        {
             return Ok(numbers(ctx, partition_query, built, None));
         }
         let built = match sparse_conjunct(ctx, condition)? {
@@ -171,21 +174,13 @@ fn new_plan<'a>(ctx: &'a QueryContext<'a>, partition_query: &PartitionQuery<'_>)
         return Ok(numbers(ctx, partition_query, built, None));
     }
     let small = cheapest_conjunct(ctx, &partition_query.condition, ctx.work.tuning.probe)?;
-    let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
-    if let Some((items, built)) = listed_together(ctx, &partition_query.condition, fewer, |_| true)? {
-        if partition_query.purpose != Purpose::Show {
-            ctx.work.expect_loads(items);
+    if partition_query.stamps != Stamps::default() {
+        let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
+        if count_stamps(ctx, partition_query.stamps, fewer)? < fewer {
+            return Ok(ChosenPlan::new(ByStamp::new(ctx, partition_query.stamps, None)));
         }
-        return Ok(numbers(ctx, partition_query, built, None));
     }
-    if partition_query.stamps != Stamps::default()
-        && count_stamps(ctx, partition_query.stamps, fewer)? < fewer
-    {
-        return Ok(ChosenPlan::new(ByStamp::new(ctx, partition_query.stamps, None)));
-    }
-    if let Some((items, part)) = small
-        && let Some(built) = build_part(ctx, &partition_query.condition, part)?
-    {
+    if let Some((items, built)) = shortest_list(ctx, &partition_query.condition, small)? {
         if partition_query.purpose != Purpose::Show {
             ctx.work.expect_loads(items);
         }
@@ -267,18 +262,32 @@ fn sparse_conjunct<'c>(ctx: &QueryContext<'_>, condition: &'c Condition) -> Resu
     Ok(None)
 }
 
-/// Returns a stream of the items that a composite index lists for several parts of a condition, and how many they are.
-/// Returns `None` if no index lists parts that are wanted, or if there are `most` items or more.
+/// Returns a stream of the items in the shortest list of the index, and how many they are: what a composite index lists for
+/// several parts of a condition if that is shorter than the smallest part, else that part.
+fn shortest_list<'a>(
+    ctx: &'a QueryContext<'a>,
+    condition: &Condition,
+    small: Option<(usize, &Condition)>,
+) -> Result<Option<(usize, ConditionStream<'a>)>> {
+    let most = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
+    if let Some(list) = composite_list::of(ctx, condition)
+        && let Some(listed) = listed_together(ctx, condition, &list, most)?
+    {
+        return Ok(Some(listed));
+    }
+    let Some((items, part)) = small else { return Ok(None) };
+    Ok(build_part(ctx, condition, part)?.map(|built| (items, built)))
+}
+
+/// Returns a stream of the items that a composite index lists, and how many they are; `None` if there are `most` or more.
 fn listed_together<'a>(
     ctx: &'a QueryContext<'a>,
     condition: &Condition,
+    list: &CompositeList<'_>,
     most: usize,
-    is_wanted: impl FnOnce(&CompositeList<'_>) -> bool,
 ) -> Result<Option<(usize, ConditionStream<'a>)>> {
-    let Some(index) = &ctx.index else { return Ok(None) };
-    let Some(list) = composite_list::of(index, condition).filter(is_wanted) else { return Ok(None) };
-    let Some(items) = list.collect(ctx, index, most.saturating_sub(1))? else { return Ok(None) };
-    let used = Used { paths: Vec::new(), composite: Some(list.composite.clone()) };
+    let Some(items) = list.collect(ctx, most.saturating_sub(1))? else { return Ok(None) };
+    let used = Used { paths: Vec::new(), composites: vec![list.composite.clone()] };
     let (count, whole) = (items.len(), list.is_whole(condition));
     Ok(Some((count, ConditionStream { stream: Box::new(items), whole, used })))
 }
@@ -404,7 +413,7 @@ fn by_number<'a>(
 ) -> Result<ChosenPlan<'a>> {
     let built = match only_list(ctx, partition_query)? {
         Some(built) => Some(built),
-        None => smallest_list(ctx, &partition_query.condition)?,
+        None => shortest_or_all_lists(ctx, &partition_query.condition)?,
     };
     Ok(match built {
         Some(built) => numbers(ctx, partition_query, built, after),
@@ -412,17 +421,15 @@ fn by_number<'a>(
     })
 }
 
-/// Returns a stream of the items that the smallest list of parts of a condition admits, or else of all lists together.
-fn smallest_list<'a>(
+/// Returns a stream of the items in the shortest list of the index if it is short, else of those that are in all its lists.
+fn shortest_or_all_lists<'a>(
     ctx: &'a QueryContext<'a>,
     condition: &Condition,
 ) -> Result<Option<ConditionStream<'a>>> {
     let small = cheapest_conjunct(ctx, condition, ctx.work.tuning.probe)?;
-    let fewer = small.map_or(ctx.work.tuning.probe, |(items, _)| items);
-    match (listed_together(ctx, condition, fewer, |_| true)?, small) {
-        (Some((_, built)), _) => Ok(Some(built)),
-        (None, Some((_, part))) => build_part(ctx, condition, part),
-        (None, None) => build(ctx, condition, Completeness::No),
+    match shortest_list(ctx, condition, small)? {
+        Some((_, built)) => Ok(Some(built)),
+        None => build(ctx, condition, Completeness::No),
     }
 }
 

@@ -25,6 +25,7 @@ use crate::types::error::Result;
 
 /// What a composite index lists.
 pub(super) struct CompositeList<'c> {
+    index: &'c Index,
     pub(super) composite: &'c Composite,
     /// The values of its first paths.
     equal: Vec<Value>,
@@ -35,14 +36,14 @@ pub(super) struct CompositeList<'c> {
 }
 
 /// Returns what the composite index that fits most parts of a condition lists; `None` if none fits more than one part.
-pub(super) fn of<'c>(index: &'c Index, condition: &'c Condition) -> Option<CompositeList<'c>> {
-    let parts = conjuncts(condition);
-    let lists = index.coverage.composites().iter().map(|composite| fit(composite, &parts));
+pub(super) fn of<'c>(ctx: &'c QueryContext<'_>, condition: &'c Condition) -> Option<CompositeList<'c>> {
+    let (index, parts) = (ctx.index.as_ref()?, conjuncts(condition));
+    let lists = index.coverage.composites().iter().map(|composite| fit(index, composite, &parts));
     lists.max_by_key(CompositeList::parts).filter(|list| list.parts() > 1)
 }
 
-fn fit<'c>(composite: &'c Composite, conjuncts: &[&'c Condition]) -> CompositeList<'c> {
-    let mut list = CompositeList { composite, equal: Vec::new(), ranges: None, leaves: Vec::new() };
+fn fit<'c>(index: &'c Index, composite: &'c Composite, conjuncts: &[&'c Condition]) -> CompositeList<'c> {
+    let mut list = CompositeList { index, composite, equal: Vec::new(), ranges: None, leaves: Vec::new() };
     for part in &composite.parts {
         let leaf = leaf_at(conjuncts, &names(&part.source)).filter(|leaf| leaf.values.kinds.is_empty());
         let Some(leaf) = leaf else { break };
@@ -77,21 +78,16 @@ impl CompositeList<'_> {
     }
 
     /// Returns its living items by number, or `None` if there are more than `most`.
-    pub(super) fn collect(
-        &self,
-        ctx: &QueryContext<'_>,
-        index: &Index,
-        most: usize,
-    ) -> Result<Option<Collected>> {
-        let skipped = index.composite_prefix(self.composite).len();
-        let entries = self.key_ranges(index).into_iter();
+    pub(super) fn collect(&self, ctx: &QueryContext<'_>, most: usize) -> Result<Option<Collected>> {
+        let skipped = self.index.composite_prefix(self.composite).len();
+        let entries = self.key_ranges().into_iter();
         let entries = entries.flat_map(|range| ctx.entries(range, skipped, Direction::Forward));
         Collected::of_entries(ctx, entries, most, |entry| self.is_exact(entry))
     }
 
-    fn key_ranges(&self, index: &Index) -> Vec<KeyRange> {
+    fn key_ranges(&self) -> Vec<KeyRange> {
         let equal: Vec<Option<ValueRef<'_>>> = self.equal.iter().map(|value| Some(value.view())).collect();
-        let prefix = index.composite_equal_prefix(self.composite, &equal);
+        let prefix = self.index.composite_equal_prefix(self.composite, &equal);
         let (Some(ranges), Some(next)) = (self.ranges, self.composite.parts.get(equal.len())) else {
             return vec![KeyRange::prefix(prefix)];
         };

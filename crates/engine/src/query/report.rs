@@ -14,24 +14,25 @@ use crate::types::request::IndexUse;
 pub(super) struct Used {
     /// The paths whose entries are read.
     pub(super) paths: Vec<Vec<Step>>,
-    pub(super) composite: Option<Composite>,
+    /// The composite indexes.
+    pub(super) composites: Vec<Composite>,
 }
 
 impl Used {
     /// Returns the use of one path.
     pub(super) fn path(path: &[Step]) -> Used {
-        Used { paths: vec![path.to_vec()], composite: None }
+        Used { paths: vec![path.to_vec()], composites: Vec::new() }
     }
 
     /// Adds the indexes that another part of the plan reads.
     pub(super) fn add(&mut self, other: Used) {
         self.paths.extend(other.paths);
-        self.composite = self.composite.take().or(other.composite);
+        self.composites.extend(other.composites);
     }
 
     /// Returns whether no index is read.
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.composite.is_none()
+        self.paths.is_empty() && self.composites.is_empty()
     }
 }
 
@@ -73,7 +74,7 @@ impl Report {
     /// Notes the indexes that a plan reads.
     pub(super) fn use_indexes(&mut self, used: &Used) {
         self.used.extend(used.paths.iter().map(|path| specification(path)));
-        self.used_composites.extend(used.composite.iter().map(by_composite::specification));
+        self.used_composites.extend(used.composites.iter().map(by_composite::specification));
     }
 
     /// Notes the composite index that an order is read from.

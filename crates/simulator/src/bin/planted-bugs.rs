@@ -79,24 +79,29 @@ fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
     Ok((caught, survivors))
 }
 
-/// Builds and runs with one bug; returns the line of the seed that caught it.
+/// Builds and runs with one bug; returns the line of the seed that caught it. The copy is healthy again afterwards.
 fn plant(bug: &Bug, copy: &Path, target: &Path) -> Result<Option<String>, String> {
     let mut healthy = Vec::new();
+    let caught = edit(bug, copy, &mut healthy).and_then(|()| run_simulator(copy, target, SEEDS));
+    for (path, source) in healthy.into_iter().rev() {
+        write(&path, &source)?;
+    }
+    caught.map_err(|error| format!("{}: {error}", bug.name))
+}
+
+/// Makes the edits of a bug; `healthy` has the files as they were.
+fn edit(bug: &Bug, copy: &Path, healthy: &mut Vec<(PathBuf, String)>) -> Result<(), String> {
     for edit in bug.edits {
         let path = copy.join(edit.file);
         let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let found = source.matches(edit.text).count();
         if found != 1 {
-            return Err(format!("{}: its text occurs {found} times in {}, not once", bug.name, edit.file));
+            return Err(format!("its text occurs {found} times in {}, not once", edit.file));
         }
         write(&path, &source.replacen(edit.text, edit.replacement, 1))?;
         healthy.push((path, source));
     }
-    let caught = run_simulator(copy, target, SEEDS);
-    for (path, source) in healthy.into_iter().rev() {
-        write(&path, &source)?;
-    }
-    caught.map_err(|error| format!("{}: {error}", bug.name))
+    Ok(())
 }
 
 /// Fails if the seed that a line names fails without a planted bug, too.
